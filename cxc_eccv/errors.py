@@ -109,7 +109,8 @@ def cut(text: str) -> str:
     return f"{text[:BEGINNING]} … {len(text) - LONGEST:,} characters … {text[BEGINNING - LONGEST :]}"
 
 
-LONGEST, BEGINNING = 10_000, 7_000
+LONGEST = 10_000
+BEGINNING = 7_000
 """Most characters of a message, and how many of them come before the gap."""
 
 
@@ -139,7 +140,10 @@ class MalformedSource(DataError):
     """A raw file breaks its format."""
 
     def __init__(self, path: str | Path, place: str, actual: object, expected: str) -> None:
-        self.path, self.place, self.actual, self.expected = path, place, actual, expected
+        self.path = path
+        self.place = place
+        self.actual = actual
+        self.expected = expected
         where = f"{path}, {place}" if place else str(path)
         super().__init__(f"{where}: found {actual}, expected {expected}")
 
@@ -212,7 +216,8 @@ class NoSuchFile(CxcEccvError, FileNotFoundError):
     """
 
     def __init__(self, path: Path) -> None:
-        folder, hint = path.parent, ""
+        folder = path.parent
+        hint = ""
         if _is_too_long(path):
             hint = "; a name in this path is longer than file systems allow"
         elif folder.is_dir():

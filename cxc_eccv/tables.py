@@ -124,7 +124,8 @@ class _Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rich's protocol: the fewest tables, with intervals below their values and words of headings if necessary."""
-        places, width = range(1, len(self.table.header)), options.max_width
+        places = range(1, len(self.table.header))
+        width = options.max_width
         for parts in range(1, max(2, len(self.table.header))):
             bounds = [len(places) * part // parts for part in range(parts + 1)]
             for stacked in (False, True):
@@ -143,7 +144,9 @@ class _Fitted:
         from rich.text import Text
 
         compact = self.table.compact
-        shown, least, columns = RichTable(box=box.SIMPLE_HEAD, show_edge=not compact), 1 - 2 * compact, (0, *places)
+        shown = RichTable(box=box.SIMPLE_HEAD, show_edge=not compact)
+        least = 1 - 2 * compact
+        columns = (0, *places)
         rows = [[_console_cell(cell, stacked=stacked) for cell in row] for row in self.table.rows]
         headings = [visible(" ".join(filter(None, self.table.header[place]))).split(" ") for place in columns]
         height = max(map(len, headings)) if stacked else 1

@@ -266,7 +266,8 @@ def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
     unknown = next((result for result in judged if judge_text(result) == UNKNOWN), None)
     if unknown is None:
         return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
-    known, part = tasks().get(unknown.task), " --split val" if split == "validation" else ""
+    known = tasks().get(unknown.task)
+    part = " --split val" if split == "validation" else ""
     if known is None or known.collection.is_default:
         pairs = f"--scheme entailment --number {unknown.key} --budget 300 --judge JUDGE"
         ask = f"cxc-eccv annotate propose FOLDER RUN {pairs}{part}"

@@ -145,7 +145,8 @@ def pytest_runtest_makereport(item, call):
     """A test that skips for want of real data fails where there is real data: nothing is left out silently."""
     report = yield
     if MIRROR != "sample" and report.skipped and "CXC_ECCV_DATA" in (reason := report.longrepr[2]):
-        report.outcome, report.longrepr = "failed", f"{item.nodeid} was skipped: {reason}"
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped: {reason}"
     return report
 
 
@@ -211,7 +212,8 @@ def warm_python(tmp_path_factory):
     if not hasattr(os, "fork"):
         yield [sys.executable]
         return
-    script, folder = str(MATERIALS / "warm_python.py"), tmp_path_factory.getbasetemp()
+    script = str(MATERIALS / "warm_python.py")
+    folder = tmp_path_factory.getbasetemp()
     address = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "warm"
     with socket.socket(socket.AF_UNIX) as connection:
         with locked(address, 60):

@@ -28,7 +28,9 @@ SPOKEN |= {"textbar": "|", "textemdash": MISSING, "pm": "±", "`": "`"}
 
 def read_latex(text):
     """The text that LaTeX sets, with groups and commands taken apart; fails on whatever acts."""
-    shown, depth, place = "", 0, 0
+    shown = ""
+    depth = 0
+    place = 0
     while place < len(text):
         char = text[place]
         if char == "\\":

@@ -117,7 +117,8 @@ def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
 
 
 def test_what_is_not_ours_is_kept(tmp_path):
-    target, theirs = tmp_path / "data", {"deep/thesis.tex": "years of work", "clip.npz": "a model"}
+    target = tmp_path / "data"
+    theirs = {"deep/thesis.tex": "years of work", "clip.npz": "a model"}
     put(target, theirs)
     write_set(target, {"a": "1", "b": "2"})
     write_set(target, {"a": "3"})

@@ -88,7 +88,8 @@ def drop_contracts(settings: str) -> str:
 
 def core_checks(tests: list[str], *, whole: bool) -> list[list[str]]:
     """Arguments of the Python commands to run in the copy, in their order."""
-    layers, commands = ["-c", LINT_IMPORTS], ["-c", START, *COMMANDS]
+    layers = ["-c", LINT_IMPORTS]
+    commands = ["-c", START, *COMMANDS]
     if not whole:
         return [layers, commands, COLLECT]
     return [

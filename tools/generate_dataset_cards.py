@@ -67,7 +67,8 @@ def expected_files(folder: Path, *, tagged: bool = False) -> dict[str, str]:
         text = json.dumps(compute_statistics(Library(offline=True), kept), indent=1, ensure_ascii=False) + "\n"
     if not text:
         raise SourceMissing(f"{folder / 'statistics.json'} is missing; set CXC_ECCV_DATA to compute it")
-    statistics, catalog = json.loads(text), load_catalog()
+    statistics = json.loads(text)
+    catalog = load_catalog()
     cards = {f"{name}.md": str(config_card(config, statistics, catalog)) for name, config in dataset_configs().items()}
     terms = licence_file(list(dataset_configs().values()), catalog)
     return {"statistics.json": text, LICENCE_FILE: terms, **cards}

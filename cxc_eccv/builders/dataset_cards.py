@@ -73,7 +73,8 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
 
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: all configs, and how the folder was built."""
-    provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
+    provenance = summary.provenance
+    groups = sources_of(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
     aliases = {alias: parts[0].config.name for parts in summary.configs.values() for alias in parts[0].config.aliases}
     card: DatasetCard = DatasetCard.from_template(
@@ -173,7 +174,8 @@ def _front_matter(
     ``aliases`` are further names of configs.
     """
     named = {info["config_name"]: info for info in infos}
-    names, further = list(named), aliases or {}
+    names = list(named)
+    further = aliases or {}
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
     changed: Any = [{"file": name, **asdict(hashes)} for name, hashes in (modified or {}).items()]
@@ -268,7 +270,8 @@ def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
 
 def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
     """A table of the terms of every source; for raw files that were ``used``, the terms of these files."""
-    names, rows = set(used or ()), []
+    names = set(used or ())
+    rows = []
     for name in groups:
         group = catalog.group(name)
         of_files = [entry.licence for entry in catalog.of_group(name) if entry.name in names]

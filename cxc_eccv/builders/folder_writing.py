@@ -250,7 +250,10 @@ class _Builder:
             table = conform(rows.table, config.features, f"{config.name}/{split}")
             tools = {} if config.made_with is None else config.made_with(self.options)
             statistics = split_statistics(table, split, rows.left_out, tools)
-            features, groups, present, missing = config.features, row_groups(table), 0, 0
+            features = config.features
+            groups = row_groups(table)
+            present = 0
+            missing = 0
             if self.images is not None and config.photographs:
                 features = datasets.Features({**config.features, "image": datasets.Image()})
                 names = set(table["file_name"].to_pylist())

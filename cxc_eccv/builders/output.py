@@ -190,9 +190,11 @@ def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_byt
         parts.append(folder / f"{split}-{len(parts):05d}.part")
         with pq.ParquetWriter(parts[-1], group.schema, compression="zstd", write_page_checksum=True) as writer:
             writer.write_table(group, row_group_size=group.num_rows)
-        num_rows, num_bytes = num_rows + group.num_rows, num_bytes + group.nbytes
+        num_rows = num_rows + group.num_rows
+        num_bytes = num_bytes + group.nbytes
     files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
-    sizes, hashes = (file.stat().st_size for file in files), (hash_file(file) for file in files)
+    sizes = (file.stat().st_size for file in files)
+    hashes = (hash_file(file) for file in files)
     return Shards(tuple(file.name for file in files), num_rows, num_bytes, tuple(sizes), tuple(hashes))
 
 
@@ -242,7 +244,8 @@ def list_departures(manifest: Mapping[str, Any]) -> list[str]:
         KeyError, TypeError, AttributeError: the manifest is not one that a build wrote.
     """
     catalog = load_catalog()
-    edition, version = manifest["edition"], manifest["data_version"]
+    edition = manifest["edition"]
+    version = manifest["data_version"]
     departures = []
     if (edition, version) != (OFFICIAL, catalog.version):
         departures.append(f"edition {edition!r} {version}, not {OFFICIAL!r} {catalog.version}")

@@ -62,7 +62,8 @@ def split_statistics(
 
     The group is the value of ``direction`` or ``sampling_method``, or empty if the table has neither.
     """
-    num_bytes, table = table.nbytes, _name_labels(table)
+    num_bytes = table.nbytes
+    table = _name_labels(table)
     columns = {name: (describe, column) for name, describe, column in _described_columns(table, split)}
     by = next((name for name in GROUP_COLUMNS if name in columns), None)
     labels = pa.array([""] * table.num_rows) if by is None else columns.pop(by)[1]
@@ -72,7 +73,8 @@ def split_statistics(
         known = {name: (describe, column.filter(rows).drop_null()) for name, (describe, column) in columns.items()}
         described = {name: describe(values) for name, (describe, values) in known.items() if len(values)}
         groups[value] = {"rows": pc.sum(rows).as_py(), "columns": described}
-    rows, left = table.num_rows, dict(left_out)
+    rows = table.num_rows
+    left = dict(left_out)
     if not made_with:
         return {"rows": rows, "num_bytes": num_bytes, "left_out": left, "groups": groups}
     return {"rows": rows, "num_bytes": num_bytes, "left_out": left, "made_with": dict(made_with), "groups": groups}
@@ -110,7 +112,8 @@ def _count_inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa
     if not pa.types.is_struct(field.type.value_type):
         return {}
     lists = column.combine_chunks()
-    rows, records = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    rows = pc.list_parent_indices(lists).to_numpy()
+    records = lists.flatten()
     counts = {}
     for inner in field.type.value_type:
         if pa.types.is_boolean(inner.type):
@@ -121,7 +124,9 @@ def _count_inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa
 
 def _describe_sizes(column: pa.ChunkedArray) -> Column:
     sizes = column.to_numpy()
-    low, median, high = int(sizes.min()), float(np.median(sizes)), int(sizes.max())
+    low = int(sizes.min())
+    median = float(np.median(sizes))
+    high = int(sizes.max())
     return {"items": int(sizes.sum()), "min": low, "median": median, "max": high}
 
 
@@ -136,10 +141,12 @@ def _describe_labels(column: pa.ChunkedArray) -> Column:
 
 def _describe_numbers(column: pa.ChunkedArray) -> Column:
     values = column.to_numpy()
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     mean = round(float(values.mean()), 6)
     numbers: Column = {"known": values.size, "mean": mean, "min": round(low, 6), "max": round(high, 6)}
-    first, last = int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
+    first = int(np.floor(low))
+    last = max(int(np.ceil(high)), int(np.floor(low)) + 1)
     if last - first > MOST_BINS:
         return numbers
     counts, edges = np.histogram(values, bins=np.arange(first, last + 1))

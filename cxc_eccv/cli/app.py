@@ -38,7 +38,8 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of typer
         """Names of the commands in the order of their groups."""
-        groups, commands = list(Group), cast("dict[str, Any]", self.commands)
+        groups = list(Group)
+        commands = cast("dict[str, Any]", self.commands)
         return sorted(super().list_commands(ctx), key=lambda name: groups.index(commands[name].rich_help_panel))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of typer

@@ -113,7 +113,8 @@ def images(
     except KeyboardInterrupt:
         say(f"{output} keeps the photographs that arrived. Run the same command again for the others.", err=True)
         raise
-    downloaded, kept = counts["https"] + counts["http"], counts["kept"]
+    downloaded = counts["https"] + counts["http"]
+    kept = counts["kept"]
     say(f"{output} has all {len(addresses):,} photographs: {downloaded:,} downloaded, {kept:,} there before")
     if counts["http"]:
         say(f"{counts['http']:,} came from {COCO_IMAGES}, without encryption: {COCO_BUCKET} did not deliver them")

@@ -131,7 +131,8 @@ class RidgeModel:
         vocabulary = {term: column for column, term in enumerate(terms)}
         targets = np.stack([bag_of_words(texts, vocabulary).mean(axis=0) for texts in captions])
         features = pixel_features(images)
-        image_centre, centre = features.mean(axis=0), targets.mean(axis=0)
+        image_centre = features.mean(axis=0)
+        centre = targets.mean(axis=0)
         inputs = features - image_centre
         # The dual form solves an (N, N) system: there are fewer images than features.
         kernel = inputs @ inputs.T + penalty * np.eye(len(images))
@@ -146,7 +147,8 @@ class RidgeModel:
         return (bag_of_words(captions, self.vocabulary) - self.centre).astype(np.float32)
 
 
-DATASET, EMBEDDINGS = "dataset", "ridge.npz"
+DATASET = "dataset"
+EMBEDDINGS = "ridge.npz"
 """What the demo writes into its folder, besides the report."""
 
 

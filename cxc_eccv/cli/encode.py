@@ -124,7 +124,8 @@ def encode(
 
     check_output(output, SUFFIXES)
     _check_values(side, score, top_k)
-    library, split = open_library(), split_name(split)
+    library = open_library()
+    split = split_name(split)
     own_captions, first = _read_files(captions, rerank)
     check_model(model, images, dtype=dtype)
     encoding = Encoding(

@@ -244,7 +244,8 @@ def _check_models(context: typer.Context, models: Sequence[_Model], request: Req
     from cxc_eccv.types import SIDES
 
     if context.params["model"]:
-        images, split = context.params["images"], library.split(request.split).first(request.limit)
+        images = context.params["images"]
+        split = library.split(request.split).first(request.limit)
         check_before_encoding(request, library, ("captions",) if images is None else SIDES)
         if images is not None:
             find_photographs(split, images, skip_bad=context.params["skip_bad_images"])

@@ -164,7 +164,8 @@ def _list_files() -> dict[str, Item]:
     catalog = catalog_of(DATA.get().data_dir)
     items = {}
     for name, entry in catalog.entries.items():
-        group, place = catalog.group(entry.group), state(entry, DATA.get().data_dir)
+        group = catalog.group(entry.group)
+        place = state(entry, DATA.get().data_dir)
         facts: Facts = {
             "title": entry.title,
             "file": entry.path,

@@ -80,7 +80,8 @@ class DataCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
         """Run with the options behind the command's name, else those before it."""
-        before, behind = DATA.get()._asdict(), {name: ctx.params.pop(name) for name in DataOptions._fields}
+        before = DATA.get()._asdict()
+        behind = {name: ctx.params.pop(name) for name in DataOptions._fields}
         typed = {name for name in behind if ctx.get_parameter_source(name).name == "COMMANDLINE"}
         DATA.set(
             DataOptions(**{name: behind[name] if name in typed else before[name] or behind[name] for name in behind})
@@ -98,8 +99,11 @@ class ScriptCommand(TyperCommand):
         return super().parse_args(ctx, [*DATA.get().to_arguments(), *args])
 
 
-OF_LABELS, OF_STATISTICS, OF_ENCODING = "Labels", "Statistics", "Encoding"
-OF_MODEL, OF_RERUN = "About the model", "Run again"
+OF_LABELS = "Labels"
+OF_STATISTICS = "Statistics"
+OF_ENCODING = "Encoding"
+OF_MODEL = "About the model"
+OF_RERUN = "Run again"
 """Panels of the help; other options come first, without one."""
 
 Labels = Annotated[

@@ -127,7 +127,8 @@ def _list_rows(joined: Joined, keys: Collection[str]) -> list[Row]:
 def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
     """A row per model; best values and the ``others``, which are not published, in bold; wide tables continue below."""
     paper = joined.table
-    title, subtitle = f"Published models of {paper.title}", paper.printed_in
+    title = f"Published models of {paper.title}"
+    subtitle = paper.printed_in
     if not joined.keys:
         return [Table((), (), title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)]
     parts: list[list[str]] = [[]]
@@ -182,7 +183,8 @@ def _find_best(joined: Joined, key: str) -> str:
 
 def _value_cell(joined: Joined, row: Row, key: str, best: str) -> Cell:
     """A value as its paper prints it, with the deviation of its samples; in bold if it looks like the best."""
-    metric, decimals = key.rpartition("/")[2], joined.table.decimals - 2
+    metric = key.rpartition("/")[2]
+    decimals = joined.table.decimals - 2
     text = show_value(metric, row.values[key], decimals)
     deviation = f"± {show_value(metric, row.deviations[key], decimals)}" if key in row.deviations else ""
     return Cell(text, deviation, strong=text == best)

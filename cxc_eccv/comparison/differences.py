@@ -181,7 +181,8 @@ def list_summary_tables(comparison: Comparison) -> list[Table]:
     shown = _shorten(comparison)
     legend = [f"{short}: {name}" for name, short in shown.items() if not name.startswith(short)]
     cautions = [*_name_left_out(comparison.not_compared.values()), *_list_cautions(comparison)]
-    scores, outcomes = _score_table(comparison, shown), _outcome_table(comparison, shown)
+    scores = _score_table(comparison, shown)
+    outcomes = _outcome_table(comparison, shown)
     return [
         replace(scores, notes=[*legend, *scores.notes], data=comparison.data),
         replace(outcomes, cautions=cautions, data=comparison.data),
@@ -230,12 +231,14 @@ def _score_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
 
 def _outcome_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
     """A row per model: how many differences from the baseline show it better or worse, and its ranks."""
-    settings, any_labels = comparison.settings, comparison.ranks_under_any_labels
+    settings = comparison.settings
+    any_labels = comparison.ranks_under_any_labels
     rows = []
     for model, short in shown.items():
         tested = [row for row in comparison.differences if row.model == model]
         gains = [row.difference * (1 if row.higher_is_better else -1) for row in tested if comparison.significant(row)]
-        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        better = sum(gain > 0 for gain in gains)
+        worse = sum(gain < 0 for gain in gains)
         counts = [better, worse, len(tested) - better - worse] if tested else [MISSING] * 3
         ranks = [name_ranks(*by_model[model]) if model in by_model else MISSING for by_model in any_labels.values()]
         rows.append([short, *map(str, counts), *ranks])

@@ -55,11 +55,13 @@ class ModelRank:
 
 def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidence: float) -> list[ModelRank]:
     """A row per model, the best first, from (M, S) drawn scores."""
-    result, values = joined.results[0], np.array([row.value for row in joined.results])
+    result = joined.results[0]
+    values = np.array([row.value for row in joined.results])
     higher = joined.spec.higher_is_better
     clusters = np.unique(joined.images).size
     intervals = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
-    groups, scores = intervals.groups, values if higher else -values
+    groups = intervals.groups
+    scores = values if higher else -values
     order = np.lexsort((np.arange(values.size), -scores)).tolist()
     return [
         ModelRank(

@@ -18,7 +18,8 @@ def render_comparison(comparison: Comparison | ModelAgreement | None, published:
     overviews: list[Table] = []
     if isinstance(comparison, Comparison):
         if len(comparison.models) > 1:
-            ranks, overviews = group_ranks(comparison.ranks), list_rank_tables(comparison)
+            ranks = group_ranks(comparison.ranks)
+            overviews = list_rank_tables(comparison)
             sections["Scores"] = comparison.tables()
         sections[f"Differences from {comparison.baseline}"] = list_difference_tables(comparison)
     elif comparison is not None:

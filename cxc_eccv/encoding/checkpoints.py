@@ -110,7 +110,8 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
         return open_checkpoint(kind, source, origin, **options)
 
 
-MOST_LINES, LONGEST_LINE = 5, 300
+MOST_LINES = 5
+LONGEST_LINE = 300
 """How much of a library's error a message keeps: lines, and characters of a line."""
 
 LOG_IN = "Log in with hf auth login, or set HF_TOKEN, to an account that has access to it."
@@ -217,7 +218,8 @@ def _refuse_code(source: str | Path) -> Iterator[None]:
     """
     module: Any = dynamic_module_utils
     usual = module.get_cached_module_file, module.TIME_OUT_REMOTE_CODE
-    module.get_cached_module_file, module.TIME_OUT_REMOTE_CODE = _refuse_module, 0
+    module.get_cached_module_file = _refuse_module
+    module.TIME_OUT_REMOTE_CODE = 0
     try:
         yield
     except Exception as error:

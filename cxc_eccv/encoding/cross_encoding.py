@@ -80,7 +80,8 @@ def score_pairs(
     """
     path = None if output is None else check_output(output, [".npz"])
     work = PairWork(load_model(model), score, images, captions, encoding)
-    n_images, n_captions = work.image_ids.size, work.caption_ids.size
+    n_images = work.image_ids.size
+    n_captions = work.caption_ids.size
     if score != "itc":
         refuse_too_many(n_images * n_captions, max_pairs, f"{n_images} images with {n_captions} captions")
 
@@ -122,12 +123,16 @@ class PairWork:
         captions: Any,  # noqa: ANN401 - a table or pairs
         encoding: Encoding,
     ) -> None:
-        self._loaded, self._encoding = loaded, encoding
-        self.scorer, self.items = _PairScorer(loaded, score, encoding.batch_size), image_items(images)
+        self._loaded = loaded
+        self._encoding = encoding
+        self.scorer = _PairScorer(loaded, score, encoding.batch_size)
+        self.items = image_items(images)
         self.caption_ids, texts = caption_items(captions)
-        self._captions, self.texts = texts, [self._loaded.caption_prompt(text) for text in texts]
+        self._captions = texts
+        self.texts = [self._loaded.caption_prompt(text) for text in texts]
         self.tokens, self._truncated = self.scorer.read(self.texts)
-        self._score, self.title = score, self._loaded.title
+        self._score = score
+        self.title = self._loaded.title
         self.image_ids = np.array([number for number, _ in self.items], dtype=np.int64)
         self.skip_bad = encoding.skip_bad_images
 
@@ -155,7 +160,8 @@ class PairWork:
     def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
         """The ascending pairs whose image is readable, their scores, and notes about the images."""
         scored, notes = encode_one(_PairSide(self, pairs))
-        pairs, scores = pairs[scored.ids], scored.vectors[:, 0]
+        pairs = pairs[scored.ids]
+        scores = scored.vectors[:, 0]
         if self._score == "itm+itc":
             rows, table, _ = self.contrast(encode_one)
             images, captions = np.divmod(pairs, self.caption_ids.size)
@@ -192,7 +198,10 @@ class _PairScorer:
             raise UnknownName("score", score, SCORES)
         if score != "itm" and not isinstance(model, ContrastiveMatcher):
             raise InvalidOption(f"score {score}: {type(model).__name__} has only a matching head; leave the score out")
-        self._model, self._loaded, self.batch_size, self._sums = model, loaded, batch_size, score == "itm+itc"
+        self._model = model
+        self._loaded = loaded
+        self.batch_size = batch_size
+        self._sums = score == "itm+itc"
         self._texts = TextInput(loaded.tokenizer, model)
         self._first = (
             encoder_token(loaded.tokenizer, model) if self._sums and model.config.model_type == "blip" else None
@@ -232,7 +241,8 @@ class _PairScorer:
 
 def encoder_token(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
     """The id of ``[ENC]``, with which BLIP was trained as first token; published tokenizers lack it and ``[DEC]``."""
-    words, rows = tokenizer.get_vocab(), text_config(model).vocab_size
+    words = tokenizer.get_vocab()
+    rows = text_config(model).vocab_size
     if "[ENC]" in words:
         return int(words["[ENC]"])
     if rows != len(words) + 2:
@@ -263,11 +273,14 @@ class _PairSide(PictureSide):
         rows, self._captions = np.divmod(pairs, work.caption_ids.size)
         scorer = work.scorer
         super().__init__(work.items, rows, scorer.prepare, batch_size=scorer.batch_size, skip_bad=work.skip_bad)
-        self._work, self.ids, self.ahead = work, np.arange(pairs.size), IMAGES_AHEAD
+        self._work = work
+        self.ids = np.arange(pairs.size)
+        self.ahead = IMAGES_AHEAD
 
     def identity(self, part: slice) -> list[Any]:
         """The images and captions of the pairs, and the pairs."""
-        images, captions = np.unique(self.rows[part]), np.unique(self._captions[part])
+        images = np.unique(self.rows[part])
+        captions = np.unique(self._captions[part])
         files = [image_identity(self.items[row][1]) for row in images.tolist()]
         texts = [self._work.texts[row] for row in captions.tolist()]
         return [self.skip_bad, self.rows[part].tolist(), self._captions[part].tolist(), files, texts]
@@ -331,7 +344,8 @@ def _top_pairs(
     run: Run, ids: tuple[IntArray, IntArray], top_k: int, max_pairs: int
 ) -> tuple[dict[str, IntArray], IntArray]:
     """The candidates of both directions, and the ascending numbers of their pairs."""
-    most, n_captions = min(ids[0].size, ids[1].size), ids[1].size
+    most = min(ids[0].size, ids[1].size)
+    n_captions = ids[1].size
     check_whole("top_k", top_k)
     if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")

@@ -146,7 +146,9 @@ class _Work:
         encoding: Encoding,
     ) -> None:
         _refuse_impossible(loaded, images, captions, encoding)
-        self.loaded, self._sides, self._roles = loaded, list[Side](), dict[str, str]()
+        self.loaded = loaded
+        self._sides = list[Side]()
+        self._roles = dict[str, str]()
         if images is not None:
             pictures = image_items(images)
             for name, given in self._plan_passes("images").items():
@@ -241,7 +243,8 @@ def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, en
         )
 
 
-CARD, DATA_CONFIG = "README.md", "data_config.json"
+CARD = "README.md"
+DATA_CONFIG = "data_config.json"
 
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
@@ -255,7 +258,8 @@ def read_training_data(source: str, revision: str | None = None) -> list[str]:
 
     From the metadata of the card all; from its text and from ``data_config.json`` COCO and Flickr30k.
     """
-    names, passages = [], ""
+    names = []
+    passages = ""
     if (card := _find_file(source, CARD, revision)) is not None:
         with suppress(ValueError, yaml.YAMLError):
             listed = (metadata_load(card) or {}).get("datasets") or []

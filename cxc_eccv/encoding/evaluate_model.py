@@ -74,7 +74,8 @@ def evaluate_model(
     """
     from cxc_eccv.encoding import encode_once, load_model
 
-    request, library = Request(tasks=tasks, **fields), find_library(data_dir)
+    request = Request(tasks=tasks, **fields)
+    library = find_library(data_dir)
     check_type("encoding", encoding, Encoding, "an Encoding, such as Encoding(batch_size=32)")
     loaded = load_model(model)
     items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
@@ -140,7 +141,8 @@ def find_photographs(split: Split, folder: str | Path, *, skip_bad: bool | None 
 
     If missing images are skipped (``skip_bad``; None where there is no such option), all may be missing but one.
     """
-    files, names = ImageFolder(folder), split.images["file_name"].to_pylist()
+    files = ImageFolder(folder)
+    names = split.images["file_name"].to_pylist()
     if skip_bad and any(files.find(name) for name in names):
         places = [files.find(name) or files.folder / name for name in names]
     else:

@@ -136,7 +136,8 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
         (599, 449)
     """
     width, height = (max(1, round(side * math.sqrt(share))) for side in image.size)
-    left, top = (image.width - width) // 2, (image.height - height) // 2
+    left = (image.width - width) // 2
+    top = (image.height - height) // 2
     return image.crop((left, top, left + width, top + height))
 
 
@@ -144,7 +145,9 @@ class ImageEncoder(ABC):
     """Encodes prepared images as (N, D) float32 vectors."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int, prepare: Callable[[Image.Image], Inputs]) -> None:
-        self._loaded, self.batch_size, self.prepare = loaded, batch_size, prepare
+        self._loaded = loaded
+        self.batch_size = batch_size
+        self.prepare = prepare
 
     @abstractmethod
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:

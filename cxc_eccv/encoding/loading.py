@@ -275,13 +275,15 @@ def load_model(
         return model
     source = str(model) if isinstance(model, str | Path) else ""
     refuse_long_name(Path(source))
-    is_clip, origin = is_open_clip(source), Origin(revision, trust_remote_code)
+    is_clip = is_open_clip(source)
+    origin = Origin(revision, trust_remote_code)
     _check_origin(source, origin, processor)
     if is_clip:
         loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
         processor = loaded.texts, loaded.images
     elif source:
-        place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
+        place = _torch_device(device)
+        kind = _torch_dtype(dtype) or torch.float32
         loaded = from_checkpoint(source, kind, CROSS_ENCODERS, origin).to(place)
     else:
         loaded = model = _take_model(model, device, dtype)
@@ -493,7 +495,8 @@ class Processors:
     def __init__(self, processor: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - four kinds
         if isinstance(processor, str | Path):  # the revision belongs to the repository of the model
             processor, source, origin = None, str(processor), Origin(None, origin.trusted)
-        self._source, self._origin = source, origin
+        self._source = source
+        self._origin = origin
         single = [processor, getattr(processor, "tokenizer", None), getattr(processor, "image_processor", None)]
         parts = processor if isinstance(processor, tuple | list) else single
         # Those of open_clip have the methods of transformers that are used here.
@@ -536,7 +539,8 @@ class Processors:
         if not self._source:
             raise ModelError(f"the model has no {name}; pass processor=")
         advice = "save it with the model, or pass processor="
-        source, origin = self._source, self._origin
+        source = self._source
+        origin = self._origin
         if not any(find_file(source, file, origin.revision) for file in files):
             source, origin = find_base(source, origin)  # an adapter is often saved without its base's processors
         with explain_damage(lambda reason: f"no {name} at {source} ({reason}); {advice}"):

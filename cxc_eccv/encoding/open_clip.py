@@ -14,7 +14,9 @@ from PIL import Image
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
 from cxc_eccv.extras import require
 
-PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
+PREFIX = "open_clip:"
+HUB = "hf-hub:"
+FOLDER = "local-dir:"
 CONFIG = "open_clip_config.json"
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -29,7 +31,9 @@ class OpenClip(torch.nn.Module):
 
     def __init__(self, model: torch.nn.Module, preprocess: Any, tokenizer: Any) -> None:  # noqa: ANN401 - of open_clip
         super().__init__()
-        self.model, self.images, self.texts = model, Preprocessing(preprocess), Tokenizer(tokenizer)
+        self.model = model
+        self.images = Preprocessing(preprocess)
+        self.texts = Tokenizer(tokenizer)
         self.prompts: dict[str, str] = {}
 
     @property
@@ -72,7 +76,8 @@ class Tokenizer:
     """open_clip's tokenizer, possibly one of transformers behind it; pads every text to the context."""
 
     def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401 - one of three classes
-        self._tokenizer, self._behind = tokenizer, getattr(tokenizer, "tokenizer", None)
+        self._tokenizer = tokenizer
+        self._behind = getattr(tokenizer, "tokenizer", None)
         self.limit: int = tokenizer.context_length
 
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:

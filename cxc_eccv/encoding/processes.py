@@ -31,7 +31,8 @@ class Processes:
     """This process among those of the run: its ``rank``, 0 for the one that writes, and their ``count``."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
-        self.rank, self.count = rank, count
+        self.rank = rank
+        self.count = count
 
     def wait(self) -> None:
         """Return once all processes are here."""
@@ -161,7 +162,8 @@ def split_ranks(
         raise InvalidOption(f"{direction}: {reason}")
     similarity = run.choose_similarity(similarity)
     query_side, gallery_side = find_sides(direction)
-    queries, items = run.find_vectors(query_side, QUERY), run.find_vectors(gallery_side)
+    queries = run.find_vectors(query_side, QUERY)
+    items = run.find_vectors(gallery_side)
     assert queries is not None  # noqa: S101 - why_not says so
     assert items is not None  # noqa: S101
     with join_processes() as processes:
@@ -184,7 +186,8 @@ def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], proce
 def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if processes.count == 1:
         return counts
-    covered, repeated = np.zeros_like(counts.covered), np.zeros_like(counts.covered)
+    covered = np.zeros_like(counts.covered)
+    repeated = np.zeros_like(counts.covered)
     for shard in processes.gather(counts.covered):
         repeated |= covered & shard
         covered |= shard

@@ -77,7 +77,9 @@ class FolderStore:
     """Finished shards of a side in files; ``refused`` counts files that are damaged or have another fingerprint."""
 
     def __init__(self, folder: Path, side: str) -> None:
-        self._folder, self._side, self.refused = folder, side, 0
+        self._folder = folder
+        self._side = side
+        self.refused = 0
 
     def get(self, start: int, fingerprint: str) -> Shard | None:
         """The shard that begins with item ``start``, or None; deletes a file that cannot be used."""
@@ -175,7 +177,8 @@ def encode_side(
     ``everywhere``. Without it all processes have them.
     """
     store = None if output is None else FolderStore(parts_folder(output), side.name)
-    size, total = side.shard_size, side.ids.size
+    size = side.shard_size
+    total = side.ids.size
     parts = {start: slice(start, min(start + size, total)) for start in range(0, total, size)}
     mine = dict(list(parts.items())[processes.rank :: processes.count])
     shards: dict[int, Shard] = {}

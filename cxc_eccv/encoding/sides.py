@@ -98,7 +98,10 @@ class CaptionSide:
     shard_size = SHARD_SIZE
 
     def __init__(self, encoder: TextEncoder, ids: IntArray, texts: Sequence[str], name: str = "captions") -> None:
-        self._encoder, self.ids, self._texts, self.name = encoder, ids, texts, name
+        self._encoder = encoder
+        self.ids = ids
+        self._texts = texts
+        self.name = name
 
     def identity(self, part: slice) -> list[Any]:
         """The texts."""
@@ -133,8 +136,12 @@ class PictureSide:
         batch_size: int,
         skip_bad: bool,
     ) -> None:
-        self.items, self.rows, self.prepare = items, rows, prepare
-        self.batch_size, self.skip_bad, self.ahead = batch_size, skip_bad, BATCHES_AHEAD * batch_size
+        self.items = items
+        self.rows = rows
+        self.prepare = prepare
+        self.batch_size = batch_size
+        self.skip_bad = skip_bad
+        self.ahead = BATCHES_AHEAD * batch_size
 
     def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) rows for the items at these places, with the inputs of their images."""
@@ -148,7 +155,9 @@ class PictureSide:
             yield self._shard(part, prepared)
 
     def _shard(self, part: slice, prepared: Iterator[Prepared]) -> Shard:
-        vectors, good, notes = list[NDArray[np.float32]](), list[int](), Notes()
+        vectors = list[NDArray[np.float32]]()
+        good = list[int]()
+        notes = Notes()
         images: dict[int, Prepared] = {}
         for start in range(part.start, part.stop, self.batch_size):
             places = range(start, min(start + self.batch_size, part.stop))
@@ -179,7 +188,8 @@ class ImageSide(PictureSide):
 
     def __init__(self, encoder: ImageEncoder, items: Sequence[ImageItem], skip_bad: bool, name: str = "images") -> None:
         self.name = name
-        rows, batch_size = np.arange(len(items)), encoder.batch_size
+        rows = np.arange(len(items))
+        batch_size = encoder.batch_size
         super().__init__(items, rows, encoder.prepare, batch_size=batch_size, skip_bad=skip_bad)
         self._encoder = encoder
         self.ids = np.array([number for number, _ in items], dtype=np.int64)

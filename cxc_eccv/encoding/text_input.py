@@ -61,8 +61,10 @@ class TextInput:
     """A tokenizer with the limits of its model; ``limit`` is the most tokens of a text with special ones, or None."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-        self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
-        rows, known = getattr(text_config(model), "vocab_size", None), len(tokenizer)
+        self._tokenizer = tokenizer
+        self.limit = context_length(tokenizer, model)
+        rows = getattr(text_config(model), "vocab_size", None)
+        known = len(tokenizer)
         if model.config.model_type == "blip-2":
             known -= "<image>" in tokenizer.get_vocab()  # for other models; no caption contains it
         if rows is not None and known > rows:

@@ -117,7 +117,8 @@ def _contrastive_images(model: ContrastiveMatcher) -> Forward:
 
 def _contrastive_texts(model: ContrastiveMatcher) -> Forward:
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        tokens, mask = inputs["input_ids"], inputs["attention_mask"]
+        tokens = inputs["input_ids"]
+        mask = inputs["attention_mask"]
         if isinstance(model, BlipForImageTextRetrieval):
             states = model.text_encoder(input_ids=tokens, attention_mask=mask).last_hidden_state
             return normalize(model.text_proj(states[:, 0]), dim=-1)
@@ -178,7 +179,10 @@ class TextEncoder(ABC):
         check_whole("batch_size", batch_size)
         self.model: Any = loaded.model
         self.require_sentences = loaded.require_sentences
-        self.batch_size, self.truncated, self.prompt, self.task = batch_size, 0, given.prompt, given.task
+        self.batch_size = batch_size
+        self.truncated = 0
+        self.prompt = given.prompt
+        self.task = given.task
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""
@@ -208,7 +212,8 @@ class _Transformer(TextEncoder):
         self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int, given: RoleInput
     ) -> None:
         super().__init__(loaded, batch_size, given)
-        self._features, self._device = text_features(model, pooling), loaded.device
+        self._features = text_features(model, pooling)
+        self._device = loaded.device
         self._input = TextInput(loaded.tokenizer, model)
         if pooling == "cls":
             self._refuse_first_token(loaded.name)
@@ -312,7 +317,8 @@ def text_encoder(
 
 def make_text_encoder(loaded: LoadedModel, encoding: Encoding, given: RoleInput | None = None) -> TextEncoder:
     """The text encoder of a loaded model, for texts in a role, or with the prompt of texts without one."""
-    batch_size, given = encoding.batch_size, given or RoleInput(loaded.caption_prompt)
+    batch_size = encoding.batch_size
+    given = given or RoleInput(loaded.caption_prompt)
     if encoding.pooling != "mean" and not loaded.needs_pooling:
         raise InvalidOption(f"{loaded.name} pools itself; leave out pooling")
     if isinstance(loaded.model, PreTrainedModel):

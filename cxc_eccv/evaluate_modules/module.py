@@ -205,7 +205,8 @@ class MetricModule:
             if name not in self.columns and name not in self.options():
                 raise UnknownName("option", name, self.options())
         others = dict.fromkeys(name for name in self.columns if name not in ("predictions", "references")) | others
-        self.filelocks, self.file_paths = None, None
+        self.filelocks = None
+        self.file_paths = None
         try:
             results: Results | None = super().compute(  # type: ignore[misc] # of evaluate.Metric
                 predictions=predictions, references=references, **others

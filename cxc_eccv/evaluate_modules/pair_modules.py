@@ -113,7 +113,8 @@ class ConceptModule(MetricModule):
     @classmethod
     def average_defined(cls, values: FloatArray, *, per_query: bool) -> Results:
         """The mean over the rows with a value, and their number if it is in the card."""
-        name, is_defined = cls.spec.name, ~np.isnan(values)
+        name = cls.spec.name
+        is_defined = ~np.isnan(values)
         if not is_defined.any():
             raise DataError(f"{name} is undefined for all {values.size} rows; its card says when it is undefined")
         number = {f"{name}_defined": int(is_defined.sum())} if cls.result_texts else {}
@@ -209,7 +210,8 @@ def _make_pairs(
     reference_areas: list[list[float]] | None = None,
 ) -> ConceptPairs:
     """The concepts of the images of each row; query ids are row numbers."""
-    shown, truths = _group(predictions, prediction_areas), _group(references, reference_areas)
+    shown = _group(predictions, prediction_areas)
+    truths = _group(references, reference_areas)
     return ConceptPairs(np.arange(len(truths)), truths, shown)
 
 

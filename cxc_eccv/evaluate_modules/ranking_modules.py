@@ -91,7 +91,8 @@ def check_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | 
     """(Q,) number of items that each query ranks, from one number or one per query; None if unknown."""
     if gallery_size is None:
         return None
-    numbers, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
+    numbers = np.asarray(gallery_size)
+    depths = run.lists[DIRECTION].depths
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), depths.shape) or np.any(numbers < 1):
         raise InvalidOption(
             f"gallery_size is {gallery_size!r}, expected a whole number of at least 1, or one per query"
@@ -167,7 +168,8 @@ class BothDirectionsModule(MetricModule):
         if set(directions) != {"i2t", "t2i"}:
             named = ", ".join(sorted(set(directions)))
             raise MalformedRun(f"directions are {named}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
-        ranks, of = GivenRankings(predictions, references).rank_references(gallery_size), cls.spec.of
+        ranks = GivenRankings(predictions, references).rank_references(gallery_size)
+        of = cls.spec.of
         values = [
             of.average(values_at_known_depth(of.function, ranks, **chosen)[np.array(directions) == direction])
             for direction in ("i2t", "t2i")
@@ -217,7 +219,8 @@ class GradedRankingModule(MetricModule):
         """Name to value and coverage, for every combination of parameters; and the options that no name has."""
         rankings = GivenRankings(predictions, references, gains)
         run = rankings.make_run()
-        sizes, results = check_sizes(gallery_size, run), Results()
+        sizes = check_sizes(gallery_size, run)
+        results = Results()
         for chosen in cls.variants(parameters):
             k = chosen.get("k")
             targets = _find_targets(cls.spec.name, gains, k)
@@ -240,7 +243,8 @@ class GradedRankingModule(MetricModule):
 
         A query with positives outside its complete ranking is computed alone, in the gallery of its ranking.
         """
-        values, judged = np.empty(depths.size), np.empty(depths.size, dtype=np.int64)
+        values = np.empty(depths.size)
+        judged = np.empty(depths.size, dtype=np.int64)
         beyond = (targets > depths) & ("k" not in chosen)
         groups = [np.flatnonzero((depths == depth) & ~beyond) for depth in np.unique(depths[~beyond]).tolist()]
         for rows in [*groups, *np.flatnonzero(beyond)[:, None]]:
@@ -266,7 +270,8 @@ def _find_targets(metric: str, gains: list[list[float]], k: int | None) -> IntAr
 def _refuse_short(name: str, lengths: IntArray, targets: IntArray, depths: IntArray) -> None:
     """Raise RunTooShallow if a ranking ends above the depth that the metric looks at."""
     if (short := np.flatnonzero(lengths < depths)).size:
-        query, needed = short[0], targets[short[0]]
+        query = short[0]
+        needed = targets[short[0]]
         raise RunTooShallow(
             f"{name} of query {query} looks at the top {needed}, but its ranking ends at rank {lengths[query]}. Rank "
             f"at least {needed} items, or the whole gallery and state its size."
@@ -334,7 +339,8 @@ class JudgedRankingModule(MetricModule):
 
 def _rank_judged(rankings: GivenRankings) -> JudgedRanks:
     """Ranks of all judged items; each query has a gallery of its own, that of its ranking."""
-    run, ranks = rankings.make_run(), []
+    run = rankings.make_run()
+    ranks = []
     for row in range(len(rankings.references)):
         reader = JudgedRows(rankings.judge(run, np.array([row]), whole=True))
         ByLists(run).rank_all({}, {DIRECTION: [reader]})
@@ -382,11 +388,9 @@ class PlausibleMatchModule(MetricModule):
         **parameters: object,
     ) -> Results:
         """Name to value of the result; items without a category are left out of the rankings."""
-        rankings, sets, rows = (
-            GivenRankings(predictions, references),
-            _read_sets(categories),
-            np.arange(len(references)),
-        )
+        rankings = GivenRankings(predictions, references)
+        sets = _read_sets(categories)
+        rows = np.arange(len(references))
         run = rankings.make_run()
         rankings.judge(run)  # refuses references that are missing or repeated
         lists = run.lists[DIRECTION]

@@ -55,7 +55,8 @@ def merge_card(generated: str, existing: str | None, owned: tuple[str, ...], whe
     card = read_card(generated, "the generated card")
     sections = [_mark(card.text)]
     if existing is not None:
-        ours, card = card, read_card(existing, where)
+        ours = card
+        card = read_card(existing, where)
         before, after = _find_hand_written(card.text, ours.text, where)
         sections = [before.strip("\n"), *sections, after.strip("\n")]
         for key in owned:
@@ -94,7 +95,8 @@ def _digest(body: str) -> str:
 
 def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str]:
     """The text before and after the generated part."""
-    begins, ends = list(BEGINS.finditer(their_body)), list(ENDS.finditer(their_body))
+    begins = list(BEGINS.finditer(their_body))
+    ends = list(ENDS.finditer(their_body))
     if ANY_MARK not in their_body:
         # A generated card that was uploaded by other means is not hand-written.
         return ("", "") if _digest(their_body) == _digest(body) else (their_body, "")

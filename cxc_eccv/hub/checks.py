@@ -61,8 +61,11 @@ def checked_report(path: str | Path) -> Report:
 
 def _faults(report: Report) -> Iterator[str]:
     """Why a report does not compare with those of this release on all of the official test split."""
-    package, data, split = report.provenance.package, report.provenance.data, report.provenance.split
-    catalog, files = load_catalog(), data.files
+    package = report.provenance.package
+    data = report.provenance.data
+    split = report.provenance.split
+    catalog = load_catalog()
+    files = data.files
     if package.name != "cxc_eccv" or not files:
         yield "its provenance does not name this package and its data"
     if fault := _find_version_fault(package.version):

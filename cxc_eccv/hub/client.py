@@ -100,7 +100,8 @@ def _translate(doing: str, error: Exception) -> CxcEccvError:
         reason = redact(" ".join((cause.server_message or "").split())[:300]).rstrip(".")
         kind, advice = STATUSES.get(cause.response.status_code, (HubError, ""))
         if isinstance(cause, GatedRepoError):
-            kind, advice = HubAccessDenied, ASK_FOR_ACCESS
+            kind = HubAccessDenied
+            advice = ASK_FOR_ACCESS
         if cause.response.status_code == 401 and not huggingface_hub.get_token():
             advice = f"No token was found, and the repository is private, gated or not there. Check its name. {LOG_IN}"
         reasons = ", ".join(filter(None, [f"HTTP {cause.response.status_code}", reason]))

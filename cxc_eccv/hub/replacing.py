@@ -83,7 +83,8 @@ def find_card_losses(api: HfApi, repo_id: str, head: str, card: str, owned: Coll
     text = read_text(api, repo_id, "model", CARD, head)
     if text is None:
         return []
-    there, here = read_card(text, f"{CARD} of {repo_id}"), read_card(card, CARD)
+    there = read_card(text, f"{CARD} of {repo_id}")
+    here = read_card(card, CARD)
     written = GENERATED.sub("", there.text)
     lines = set(here.text.split("\n"))
     losses = [

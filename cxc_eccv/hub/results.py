@@ -46,7 +46,8 @@ def read_results(dataset: str) -> tuple[Results, list[str]]:
         except HubError as error:
             state = "As last read" if model in before else "Left out"
             notes.append(f"{state}: {error}")
-            rows, faults = before.get(model, {}), []
+            rows = before.get(model, {})
+            faults = []
         found[model] = rows
         notes += faults
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -261,7 +261,8 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers:
     editions = {file.facts["data"]["edition"] for file in label_files if not file.is_plain}
     if CARD not in files:
         raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
-    card, sent = files[CARD].read_text(encoding="utf-8"), dict[str, Path | bytes](label_paths)
+    card = files[CARD].read_text(encoding="utf-8")
+    sent = dict[str, Path | bytes](label_paths)
     sentences = count_answers(label_paths)
     notes = [f"{sentence}." for sentence in sentences.values()]
     if answers is False and sentences:

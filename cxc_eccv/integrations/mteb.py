@@ -68,12 +68,16 @@ class CxcEccvTask(mteb.AbsTask):
     def _items(self, side: str, split: str) -> datasets.Dataset:
         data = self.library.split(split)
         if side == "captions":
-            ids, values, feature = data.caption_ids, data.captions["text"].to_pylist(), datasets.Value("string")
+            ids = data.caption_ids
+            values = data.captions["text"].to_pylist()
+            feature = datasets.Value("string")
         else:
             assert self.images is not None  # noqa: S101 - checked by __init__
             files = ImageFolder(self.images).find_all(data.images["file_name"].to_pylist()).values()
             # Some photographs are grey, and some models need RGB.
-            ids, values, feature = data.image_ids, list(map(str, files)), datasets.Image(mode="RGB")
+            ids = data.image_ids
+            values = list(map(str, files))
+            feature = datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
         return datasets.Dataset.from_dict({"id": ids.tolist(), MODALITIES[side]: values}, features=features)
 

@@ -70,7 +70,8 @@ def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
     """
     if report.departure:
         raise InvalidOption(f"the report is on {report.departure}; mteb's tasks are on the whole, official data")
-    split, data = report.provenance.split, report.provenance.data
+    split = report.provenance.split
+    data = report.provenance.data
     files = {}
     for direction in DIRECTIONS:
         results = tuple(result for result in report.results if _find_direction(result) == direction)

@@ -93,7 +93,9 @@ class CxcEccvEvaluator(SentenceEvaluator):
         super().__init__()  # type: ignore[no-untyped-call]
         check_whole("batch_size", batch_size)
         self._request = Request(tasks=tasks, split=split, per_query=True)
-        self.tasks, self.split, self.name = tasks, split, name
+        self.tasks = tasks
+        self.split = split
+        self.name = name
         self.library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
         self.images: list[Path] | None = None
         if images is not None:
@@ -103,7 +105,8 @@ class CxcEccvEvaluator(SentenceEvaluator):
         if key is None:
             raise InvalidOption(f"tasks {tasks!r} have no main score on {split}; name a key with primary_metric")
         self.greater_is_better = metric_labelled(key.rpartition("/")[2])[0].higher_is_better
-        self._key, self.primary_metric = key, f"{name}_{key}" if name else key
+        self._key = key
+        self.primary_metric = f"{name}_{key}" if name else key
         self.write_report = write_report
         self.report: Report | None = None
         self._options: dict[str, Any] = {
@@ -140,7 +143,8 @@ class CxcEccvEvaluator(SentenceEvaluator):
         captions = self.library.split(self.split).captions
         loaded = load_model(model, caption_prompt=self._prompt_name)
         passes, roles = plan_passes("captions", loaded.choose_inputs("captions"))
-        ids, texts = captions["caption_id"].to_numpy(), captions["text"].to_pylist()
+        ids = captions["caption_id"].to_numpy()
+        texts = captions["text"].to_pylist()
         with inference(model):  # model.encode would leave it in evaluation mode
             vectors = {key: Embeddings(ids, self._encode(model, texts, given)) for key, given in passes.items()}
             if self.images is not None:

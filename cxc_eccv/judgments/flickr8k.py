@@ -17,7 +17,9 @@ from cxc_eccv.sources.reading import require_known
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs
 from cxc_eccv.types.judgments import orient
 
-NEGATIVE, LINKED, FOUND = 0, 1, 2
+NEGATIVE = 0
+LINKED = 1
+FOUND = 2
 """Verdicts: judged no match, a match that the original links have, a match beyond them."""
 
 
@@ -84,7 +86,8 @@ def flickr8k_verdicts(split: Split, direction: str) -> Judgments:
     gains = np.concatenate([verdicts[decided], np.full(asked.size, LINKED)]).astype(np.float64)
     if direction not in CROSS_MODAL:
         raise UnknownName("direction of Flickr8k", direction, CROSS_MODAL)
-    ids, pairs = orient(split.image_ids, asked, direction), orient(images, captions, direction)
+    ids = orient(split.image_ids, asked, direction)
+    pairs = orient(images, captions, direction)
     return Judgments.from_pairs(*ids, *pairs, gains=gains)
 
 
@@ -95,7 +98,8 @@ def flickr8k_human(split: Split, direction: str) -> Judgments:
     """The positives of :func:`flickr8k_verdicts`: original links and pairs with a majority of yes."""
     judged = flickr8k_verdicts(split, direction)
     positive = np.asarray(judged.gains) > 0
-    queries, items = judged.query_ids[judged.rows[positive]], judged.gallery_ids[judged.indices[positive]]
+    queries = judged.query_ids[judged.rows[positive]]
+    items = judged.gallery_ids[judged.indices[positive]]
     return Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
 
 

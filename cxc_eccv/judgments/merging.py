@@ -94,7 +94,8 @@ def merge(
     for name in names:
         if name not in known:
             raise UnknownName("source of judgments", name, known)
-    limits, ids = thresholds or Thresholds(), item_ids(split, direction)
+    limits = thresholds or Thresholds()
+    ids = item_ids(split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
     ordered = [name for name in known if name in names]
     evidence = [e for name in ordered if (e := gather(split, direction, name, limits)) is not None]
@@ -256,7 +257,8 @@ def cxc_ratings(split: Split, direction: str) -> Judgments:
     gains = np.fmax(pairs.ratings, pairs.reverse)
     rated = np.isin(pairs.queries, pairs.queries[gains > 0])
     asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
-    query_ids, within = pairs.query_ids[asked], KIND[direction] != "sits"
+    query_ids = pairs.query_ids[asked]
+    within = KIND[direction] != "sits"
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
 
 
@@ -301,7 +303,8 @@ def entailment_labels(split: Split) -> Judgments:
 
     A file of entailment labels decides on the pairs it has, except that original captions stay 1.
     """
-    pairs, truth = entailed_pairs(split), coco_links(split, "i2t")
+    pairs = entailed_pairs(split)
+    truth = coco_links(split, "i2t")
     return label_pairs(truth, pairs.queries, pairs.items, pairs.positive)
 
 
@@ -309,7 +312,8 @@ def flickr30k_entailment_labels(split: Split) -> Judgments:
     """Labels of Flickr30k's images: 1 for original captions, and those of a file of entailment labels for others."""
     truth = original_links(split, "i2t")
     images, captions, labels, _ = labels_of_file(split, split.entailment())
-    queries, items = find_positions(images, truth.query_ids)[0], find_positions(captions, truth.gallery_ids)[0]
+    queries = find_positions(images, truth.query_ids)[0]
+    items = find_positions(captions, truth.gallery_ids)[0]
     return label_pairs(truth, queries, items, labels)
 
 
@@ -327,7 +331,8 @@ def flickr30k_label_conflicts(split: Split) -> dict[str, dict[str, Any]]:
 def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
     """Judgments from (P,) labels of pairs, given by positions in ``truth``, and original links, which stay 1."""
     size = truth.gallery_ids.size
-    judged, linked = queries * size + items, truth.rows * size + truth.indices
+    judged = queries * size + items
+    linked = truth.rows * size + truth.indices
     every, occurrence = np.unique(np.concatenate([judged, linked]), return_inverse=True)
     gains = np.zeros(every.size)
     gains[occurrence[: judged.size]] = labels
@@ -339,7 +344,8 @@ def label_conflicts(split: Split) -> dict[str, dict[str, int]]:
     """How often a file of entailment labels contradicts other sources on its pairs; empty without a file."""
     if gather(split, "i2t", "entailment", Thresholds()) is None:
         return {}
-    pairs, truth = entailed_pairs(split), coco_links(split, "i2t")
+    pairs = entailed_pairs(split)
+    truth = coco_links(split, "i2t")
     annotated, entailed = _labels_of_pairs(pairs)
     if not annotated.any():
         return {}
@@ -384,7 +390,8 @@ def _with_gains(
     within: bool = False,
 ) -> Judgments:
     """Build judgments from pairs in ascending order of row and item."""
-    indptr, unreachable = make_indptr(np.bincount(rows, minlength=query_ids.size)), np.zeros_like(query_ids)
+    indptr = make_indptr(np.bincount(rows, minlength=query_ids.size))
+    unreachable = np.zeros_like(query_ids)
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
 
 

@@ -59,9 +59,11 @@ def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedi
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
     """(N, N) number of categories in which images differ, from (N, C) bool, in the smallest unsigned type."""
     vectors = present.astype(np.float32)  # whole numbers up to 2 C, exact in float32
-    ones, sizes = np.ones((len(vectors), 1), np.float32), vectors.sum(axis=1, keepdims=True)
+    ones = np.ones((len(vectors), 1), np.float32)
+    sizes = vectors.sum(axis=1, keepdims=True)
     # |a| + |b| - 2 ab as one product, strip by strip: the whole float32 product would be four times the result
-    left, right = np.hstack([-2 * vectors, sizes, ones]), np.hstack([vectors, ones, sizes])
+    left = np.hstack([-2 * vectors, sizes, ones])
+    right = np.hstack([vectors, ones, sizes])
     distances = np.empty((len(vectors), len(vectors)), dtype=np.min_scalar_type(present.shape[1]))
     for start in range(0, len(vectors), CLASSES_AT_ONCE):
         strip = slice(start, start + CLASSES_AT_ONCE)

@@ -20,9 +20,16 @@ try:
 except ImportError:
     COMPILED = False
 
-FEWEST_NEAR, NEAR_PER_PAIR, MOST_LOOKS, MOST_RANKED = 1024, 100, 16, 200_000
-SAMPLES_AT_ONCE, EXACT_IN_FLOAT32, FEW = 125, 2**24, 2**15
-PAIRS_AT_ONCE, ROWS_AT_ONCE = 64, 64  # of at most 255 rows a byte holds the count of a column
+FEWEST_NEAR = 1024
+NEAR_PER_PAIR = 100
+MOST_LOOKS = 16
+MOST_RANKED = 200_000
+SAMPLES_AT_ONCE = 125
+EXACT_IN_FLOAT32 = 2**24
+FEW = 2**15
+# of at most 255 rows a byte holds the count of a column
+PAIRS_AT_ONCE = 64
+ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,7 +291,8 @@ def match_counts(
 ) -> MatchCounts:
     """Count the matches among the top items of rows: items whose class is within zeta of the query's class."""
     if counts_matches(scores, distances, len(zetas)):
-        lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
+        lowest = np.empty(depths.shape, np.float32)
+        counts = np.zeros((*depths.shape, 4), np.int64)
         _kernels.count_matches(
             scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
             ints(rows),
@@ -298,17 +306,21 @@ def match_counts(
             counts,
         )
         return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
-    scores, items = scores[rows], items if items.ndim == 1 else items[rows]
+    scores = scores[rows]
+    items = items if items.ndim == 1 else items[rows]
     # An extra class, far from all others, stands for missing items.
     apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
-    of_items, is_item = np.where(items >= 0, classes[items], len(distances)), items >= 0
+    of_items = np.where(items >= 0, classes[items], len(distances))
+    is_item = items >= 0
     near = apart[query_classes].take(of_items, axis=1) if items.ndim == 1 else apart[query_classes[:, None], of_items]
     scores = scores if is_item.all() else np.where(is_item, scores, -np.inf).astype(scores.dtype)
     lowest = np.stack([np.partition(row, at)[at] for row, at in zip(scores, scores.shape[1] - depths, strict=True)])
     counts = np.zeros((4, *depths.shape), dtype=np.int64)
     for criterion, zeta in enumerate(zetas):
         least = lowest[:, criterion, None]
-        reached, matching, tied = (scores >= least) & is_item, near <= zeta, (scores == least) & is_item
+        reached = (scores >= least) & is_item
+        matching = near <= zeta
+        tied = (scores == least) & is_item
         for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
             count[:, criterion] = np.count_nonzero(flags, axis=1)
     return MatchCounts(lowest, *counts)
@@ -331,7 +343,8 @@ class KeptColumns:
     """
 
     def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:
-        self._starts, needed = np.empty(bounds.size + 1, np.int64), -1
+        self._starts = np.empty(bounds.size + 1, np.int64)
+        needed = -1
         room = int(1.2 * share * block.size) + 1
         while not 0 <= needed <= room:
             room = max(room, needed)
@@ -359,7 +372,8 @@ def _count_compiled(
 ) -> Reached:
     most = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
     arrays = ints(indices), singles(low), singles(high), ints(bounds)
-    room, n_near = min(most, indices.size + FEWEST_NEAR), -1
+    room = min(most, indices.size + FEWEST_NEAR)
+    n_near = -1
     while not 0 <= n_near <= room:
         # Rarely runs twice; allocating room for the maximum would touch fresh memory for every block.
         room = min(most, max(room, n_near))

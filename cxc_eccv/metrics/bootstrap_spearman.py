@@ -125,7 +125,8 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
             f"there are rated pairs of {sizes.size} queries; a bootstrap over half of them needs {FEWEST_QUERIES}"
         )
     by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
-    ends, random = make_indptr(sizes), np.random.Generator(np.random.PCG64(seed))
+    ends = make_indptr(sizes)
+    random = np.random.Generator(np.random.PCG64(seed))
     batches = range(0, n_samples, SAMPLES_AT_ONCE)
     return (drawn_rows(random, by_query, ends, min(SAMPLES_AT_ONCE, n_samples - done)) for done in batches)
 

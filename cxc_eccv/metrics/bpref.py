@@ -27,7 +27,9 @@ def bpref(ranks: JudgedRanks) -> FloatArray:
         >>> bpref(JudgedRanks.of([[(1, 0), (4, 1), (9, 2)], [(3, 1), (7, 0)]])).tolist()
         [0.0, 1.0]
     """
-    rows, positive, n_positives = ranks.rows, ranks.positive, ranks.n_positives
+    rows = ranks.rows
+    positive = ranks.positive
+    n_positives = ranks.n_positives
     total = np.append(0, np.cumsum(positive))
     negatives_above = ranks.places - (total[1:] - total[ranks.indptr[rows]])
     most = n_positives[rows]

@@ -56,7 +56,8 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
         rows, columns, labels = ask_labels(unjudged, top, judged)
         gains[rows, columns] = labels
         return np.asarray(gains.mean(axis=1))
-    policy, labelled = policies()[unjudged], judged.any(axis=1)
+    policy = policies()[unjudged]
+    labelled = judged.any(axis=1)
     if policy.needs_label and not labelled.all():
         query = top.query_ids[~labelled][0]
         raise DataError(f"entail_at_k: none of the top {k} of query {query} has a label; leave the query out")

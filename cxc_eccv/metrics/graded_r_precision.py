@@ -46,9 +46,11 @@ def expect(top: TopK, judgments: Judgments, probabilities: FloatArray) -> FloatA
 
     A positive adds one to R, so what it adds to the value depends on the number of other positives.
     """
-    n_relevant, reach = judgments.n_relevant[:, None], probabilities.shape[1]
+    n_relevant = judgments.n_relevant[:, None]
+    reach = probabilities.shape[1]
     gains, _ = look_up_gains(top, judgments, int(n_relevant.max()) + reach, "graded_r_precision", degrees=True)
-    places, total = np.arange(gains.shape[1]), n_relevant + np.arange(reach + 1)
+    places = np.arange(gains.shape[1])
+    total = n_relevant + np.arange(reach + 1)
     sums = np.cumsum(np.column_stack([np.zeros(len(gains)), gains]), axis=1)
     known = np.take_along_axis(sums, np.minimum(total, gains.shape[1]), axis=1) / total
     values = (count_chances(probabilities) * known).sum(axis=1)

@@ -32,10 +32,13 @@ def inf_ap(ranks: JudgedRanks) -> FloatArray:
         >>> inf_ap(JudgedRanks.of([[(1, 0), (4, 1)]])).round(3).tolist()
         [0.25]
     """
-    rows, positive, n_positives = ranks.rows, ranks.positive, ranks.n_positives
+    rows = ranks.rows
+    positive = ranks.positive
+    n_positives = ranks.n_positives
     total = np.append(0, np.cumsum(positive))
     positives_above = total[:-1] - total[ranks.indptr[rows]]
-    judged_above, share_above = ranks.places - 1, (ranks.ranks - 1) / ranks.ranks
+    judged_above = ranks.places - 1
+    share_above = (ranks.ranks - 1) / ranks.ranks
     precision = (positives_above + EPSILON) / (judged_above + 2 * EPSILON)
     terms = (1 / ranks.ranks + share_above * precision) * positive
     return np.asarray(np.bincount(rows, terms, n_positives.size) / n_positives)

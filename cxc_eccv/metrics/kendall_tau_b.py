@@ -62,7 +62,8 @@ def count_drawn(
     """(S,) concordant less discordant pairs of rows, (S,) square of their number, (C, L) rows by cluster and value."""
     from scipy.sparse import csc_array
 
-    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
+    coded = CodedPairs.of(pairs, similarities)
+    drawn = times.astype(np.float64)
     size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
     groups = [
         csc_array((np.ones(rows.size), (rows, codes)), shape=(times.shape[1], n_codes))
@@ -76,7 +77,8 @@ def _count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> Floa
     levels, scores = coded.codes.T.astype(np.int64)
     n_clusters = drawn.shape[1]
     # Row y of ``below``: of each cluster, rows so far with a lower rating than y less those with a higher one.
-    surplus, below = np.zeros((n_clusters, n_clusters)), np.zeros((coded.n_levels[0], n_clusters))
+    surplus = np.zeros((n_clusters, n_clusters))
+    below = np.zeros((coded.n_levels[0], n_clusters))
     order = np.argsort(scores, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(scores[order])) + 1):
         for row in group.tolist():

@@ -38,7 +38,8 @@ def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -
         [0.5]
     """
     ranks = choose_ranks(ranks, judged_only=judged_only)
-    rows, within = ranks.rows, number_within(np.diff(ranks.indptr))
+    rows = ranks.rows
+    within = number_within(np.diff(ranks.indptr))
     precision = (within + 1) / ranks.ranks
     counted = precision * (ranks.ranks <= ranks.n_positives[rows])
     return np.asarray(np.bincount(rows, weights=counted, minlength=ranks.query_ids.size) / ranks.n_positives)

@@ -69,7 +69,8 @@ def _of_judged_items(condensed: PositiveRanks, k: int) -> FloatArray:
 
 def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
     """(Q, up to K) gains of each query's judged items in descending order, padded with zeros."""
-    gains, rows = np.asarray(judgments.gains), judgments.rows
+    gains = np.asarray(judgments.gains)
+    rows = judgments.rows
     if gains.min() < 0:
         raise DataError(f"ndcg_at_k: a judged item has gain {gains.min()}; gains must be 0 or more")
     order = np.lexsort((-gains, rows))
@@ -86,7 +87,8 @@ def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -
     Items of the highest rating come first in the ideal ranking, so given their number the value is a sum over items.
     """
     gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")
-    depth, highest = gains.shape[1], HIGHEST_GAIN["ratings"]
+    depth = gains.shape[1]
+    highest = HIGHEST_GAIN["ratings"]
     discounts = 1 / np.log2(np.arange(2, depth + 2))
     known = np.zeros_like(gains)
     ideal = _ideal_gains(judgments, depth)
@@ -117,13 +119,15 @@ def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
     levels = np.column_stack([np.full(len(gains), HIGHEST_GAIN["ratings"]), _ideal_gains(judgments, depth)]).T
     values = ndcg_at_k(top, judgments, k)
     while True:
-        dcg, ideal = np.full((depth + 1, len(gains)), -np.inf), np.ones((depth + 1, len(gains)))
+        dcg = np.full((depth + 1, len(gains)), -np.inf)
+        ideal = np.ones((depth + 1, len(gains)))
         dcg[0], ideal[0] = gains @ discounts, 0.0  # by the number of unjudged items that have got a rating
         for place, level in enumerate(levels):
             if place:
                 ideal += level * beyond[place - 1 : place + depth, None]
             for rated in range(depth):
-                more, most = dcg[rated] + level * weights[rated], ideal[rated] + level * beyond[place + rated]
+                more = dcg[rated] + level * weights[rated]
+                most = ideal[rated] + level * beyond[place + rated]
                 better = more - values * most > dcg[rated + 1] - values * ideal[rated + 1]
                 better &= weights[rated] > 0
                 dcg[rated + 1, better], ideal[rated + 1, better] = more[better], most[better]

@@ -52,7 +52,8 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
     all_known = not np.isnan(similarities).any()
     for row, (left, right) in enumerate(alone):
         if left and right:
-            rows, columns = sorted(map(places.__getitem__, left)), sorted(map(places.__getitem__, right))
+            rows = sorted(map(places.__getitem__, left))
+            columns = sorted(map(places.__getitem__, right))
             table = similarities[np.array(rows)[:, None], columns]
             if not all_known and np.isnan(table).any():
                 lacking = np.argwhere(np.isnan(table))[0]

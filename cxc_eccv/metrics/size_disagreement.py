@@ -78,7 +78,8 @@ def match_sizes(
     """(min(G, R),) area differences of the matching of G and R instances with the smallest sum."""
     from scipy.optimize import linear_sum_assignment  # not at the top: every command imports all metrics
 
-    left, right = truth[:, None], retrieved[None, :]
+    left = truth[:, None]
+    right = retrieved[None, :]
     differences = np.abs(left - right)
     if relative_to == "truth":
         differences /= left

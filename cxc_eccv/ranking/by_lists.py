@@ -53,13 +53,15 @@ class ByLists(Ranked):
 
     def rank(self, judgments: Judgments, direction: str) -> GivenRanks:
         """Ranks of the positives of all queries, as far as the rankings hold them."""
-        rows, lists = find_lists(judgments.query_ids, self.run, direction), self.run.lists[direction]
+        rows = find_lists(judgments.query_ids, self.run, direction)
+        lists = self.run.lists[direction]
         gallery = _GalleryIndex(lists.item_ids, judgments.gallery_ids)
         n_flags = np.arange(rows.size) * judgments.gallery_ids.size
         blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
         parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
         ranks, helped, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-        indptr, sizes = make_indptr(counts), gallery_sizes(judgments)
+        indptr = make_indptr(counts)
+        sizes = gallery_sizes(judgments)
         complete = depths == sizes
         cut = np.where(complete, 0, last)
         given = GivenRanks(
@@ -150,7 +152,8 @@ def _rank_positives(
     of_queries, of_items = judgments.folds
     kept &= of_items[indices] == of_queries[block][owners]
     if not kept.all():
-        owners, indices = owners[kept], indices[kept]
+        owners = owners[kept]
+        indices = indices[kept]
     size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
     flags = np.zeros(block.size * size, dtype=bool)
     flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
@@ -199,7 +202,8 @@ def _find_items(
     lists: RankedLists, rows: IntArray, asking: Judgments | RowReader, gallery: _GalleryIndex
 ) -> tuple[IntArray, NDArray[np.int32], NDArray[np.bool_]]:
     """For the items of several lists: query from 0, position in the gallery, and whether the query ranks the item."""
-    owners, items = np.repeat(np.arange(rows.size), lists.depths[rows]), _join(lists, lists.items, rows)
+    owners = np.repeat(np.arange(rows.size), lists.depths[rows])
+    items = _join(lists, lists.items, rows)
     indices = gallery.find(items)
     kept: NDArray[np.bool_] = indices >= 0
     if asking.without_self:
@@ -230,6 +234,7 @@ def _best(
     looked = np.flatnonzero(scores >= lowest[owners])
     within = looked - starts[owners[looked]]
     shape = n_queries, max(depth, within.max(initial=0) + 1)
-    best, items = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+    best = np.full(shape, -np.inf)
+    items = np.zeros(shape, dtype=np.int64)
     best[owners[looked], within], items[owners[looked], within] = scores[looked], indices[looked]
     return best, items

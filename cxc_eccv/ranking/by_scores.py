@@ -33,11 +33,15 @@ class _Matrix(NamedTuple):
 class GivenScores(Scores):
     """Rows of scores, laid out as columns by segment."""
 
-    rows_at_once, threads = 256, 1
+    rows_at_once = 256
+    threads = 1
 
     def __init__(self, matrix: _Matrix, layout: Layout, self_columns: IntArray | None) -> None:
-        self.height, self.width = matrix.rows.size, layout.width
-        self._matrix, self._layout, self._self_columns = matrix, layout, self_columns
+        self.height = matrix.rows.size
+        self.width = layout.width
+        self._matrix = matrix
+        self._layout = layout
+        self._self_columns = self_columns
 
     def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
         """Scores of rows ``start`` to ``stop``, in a block of their own type."""
@@ -55,7 +59,8 @@ class ByScores(ByCounts):
 
     def __init__(self, run: ScoresRun, options: Options) -> None:
         refuse_vector_options(run, options)
-        self.run, self._options = run, options
+        self.run = run
+        self._options = options
 
     def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:
         """Counts of every direction, from rows or columns of the matrix."""
@@ -72,7 +77,8 @@ class ByScores(ByCounts):
         """(P,) scores of pairs of an image and a caption."""
         if direction != "i2t":
             raise InvalidOption(f"scores have no similarities of rated pairs in the direction {direction}")
-        rows, columns = find_rows(pairs.query_ids, self.run, "images"), find_rows(pairs.item_ids, self.run, "captions")
+        rows = find_rows(pairs.query_ids, self.run, "images")
+        columns = find_rows(pairs.item_ids, self.run, "captions")
         return np.asarray(self.run.scores[rows, columns], dtype=np.float64)
 
 

@@ -54,7 +54,8 @@ class ByVectors(ByCounts):
         chooser = "the caller" if options.similarity else "the run" if run.similarity else "default"
         self.similarity = run.choose_similarity(options.similarity)
         self.scoring = {"similarity": self.similarity, "similarity_from": chooser}
-        self.run, self._vectors = run, Vectors(run, self.similarity, options)
+        self.run = run
+        self._vectors = Vectors(run, self.similarity, options)
 
     def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:
         """Counts of every direction, with one product for two directions or half a product for one where possible."""
@@ -148,7 +149,8 @@ def count_both(
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
     row_side, column_side = find_sides(direction)
-    rows, columns = vectors.prepare(row_side, row_ids), vectors.prepare(column_side, column_ids, layout)
+    rows = vectors.prepare(row_side, row_ids)
+    columns = vectors.prepare(column_side, column_ids, layout)
     refuse_extremes(vectors.similarity, rows, columns, row_ids, layout.spread(column_ids))
     queries, items = _find_pairs(by_row, row_ids, column_ids)
     row_pairs = RowPairs(queries, layout.column[items], layout.bounds)
@@ -169,7 +171,8 @@ def count_both(
         across.read(block, start)
 
     scan(Product(rows, columns, layout.padding, tie_rows=True), read, vectors.options, f"{direction} and {other}")
-    counts, kept = row_pairs.result, by_row.n_segments
+    counts = row_pairs.result
+    kept = by_row.n_segments
     of_rows = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
     of_columns = across.resolve()
     return {direction: of_rows} if of_columns is None else {direction: of_rows, other: of_columns}
@@ -179,7 +182,8 @@ class _Across:
     """Counts and reads the queries that are columns, until too many scores are alike."""
 
     def __init__(self, pairs: ColumnPairs, row_segments: IntArray, make_readers: Callable[[], ColumnReaders]) -> None:
-        self._pairs, self._row_segments = pairs, row_segments
+        self._pairs = pairs
+        self._row_segments = row_segments
         self._too_alike = Event()
         try:
             self._readers = make_readers()
@@ -215,7 +219,8 @@ def _lay_out(by_row: MergedJudgments, by_column: MergedJudgments) -> tuple[IntAr
     # Columns with the same number of pairs are adjacent, so that they are counted together.
     n_pairs = np.bincount(by_column.queries, minlength=by_column.query_ids.size)
     alike = np.argsort(-n_pairs[find_positions(column_ids, by_column.query_ids)[0]], kind="stable")
-    column_ids, column_segments = column_ids[alike], column_segments[alike]
+    column_ids = column_ids[alike]
+    column_segments = column_segments[alike]
     # Columns in no gallery form a last, additional segment.
     layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
     return row_ids[order], row_segments[order], column_ids, layout
@@ -232,7 +237,8 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
 
 def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntArray) -> tuple[IntArray, IntArray]:
     """(P,) positions of the query and the item of each pair among these ids."""
-    queries, items = find_positions(merged.query_ids, query_ids)[0], find_positions(merged.gallery_ids, gallery_ids)[0]
+    queries = find_positions(merged.query_ids, query_ids)[0]
+    items = find_positions(merged.gallery_ids, gallery_ids)[0]
     return queries[merged.queries], items[merged.items]
 
 
@@ -245,7 +251,8 @@ def count_within(vectors: Vectors, direction: str, merged: MergedJudgments) -> d
     if WORTHWHILE * ids.size**2 > merged.query_ids.size * merged.gallery_ids.size:
         return {}
     order = _positives_together(merged, ids)
-    ids, segments = ids[order], segments[order]
+    ids = ids[order]
+    segments = segments[order]
     layout = Layout.of(np.where(segments < 0, merged.n_segments, segments))
     rows = vectors.prepare(find_sides(direction)[0], ids, layout)
     refuse_extremes(vectors.similarity, rows, rows, layout.spread(ids), layout.spread(ids))
@@ -278,19 +285,24 @@ class MutualPairs:
     ) -> None:
         queries, items = (layout.column[indices] for indices in _find_pairs(merged, ids, ids))
         self._order = np.argsort(queries, kind="stable")
-        self._queries, self._items = queries[self._order], items[self._order]
+        self._queries = queries[self._order]
+        self._items = items[self._order]
         # Most pairs are positive in both orders, which share a bracket.
-        first, second = np.minimum(self._queries, self._items), np.maximum(self._queries, self._items)
+        first = np.minimum(self._queries, self._items)
+        second = np.maximum(self._queries, self._items)
         pairs, occurrence = np.unique(first * layout.width + second, return_inverse=True)
         low, high = brackets(vectors, vectors, *np.divmod(pairs, layout.width))
-        self._low, self._high = low[occurrence], high[occurrence]
-        self._bounds, self._segments = layout.bounds, layout.spread(segments)
+        self._low = low[occurrence]
+        self._high = high[occurrence]
+        self._bounds = layout.bounds
+        self._segments = layout.spread(segments)
         self._columns = ColumnPairs(self._items, self._queries, self._low, self._high, merged.n_segments)
         self._rows = Counts.zeros(queries.size, layout.bounds.size - 1)
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
         """Count a block of :class:`HalfProduct` whose first row is ``start``; blocks may come in any order."""
-        stop, left = start + len(block), left_edge(start)
+        stop = start + len(block)
+        left = left_edge(start)
         self._columns.read(block[:, stop - left :], start, self._segments[start:stop], left=stop)
         self._count(block, start, slice(*np.searchsorted(self._queries, [start, stop]).tolist()))
 
@@ -308,10 +320,12 @@ class MutualPairs:
 
     def _count(self, block: NDArray[np.float32], start: int, pairs: slice) -> None:
         """Count the rows of pairs against the pair's score if the block has it, else against its bracket."""
-        rows, left = self._queries[pairs] - start, left_edge(start)
+        rows = self._queries[pairs] - start
+        left = left_edge(start)
         present = self._items[pairs] >= start
         scores = block[rows, np.where(present, self._items[pairs] - left, 0)]
-        low, high = np.where(present, scores, self._low[pairs]), np.where(present, scores, self._high[pairs])
+        low = np.where(present, scores, self._low[pairs])
+        high = np.where(present, scores, self._high[pairs])
         first = int(np.searchsorted(self._bounds, left, side="right")) - 1
         reached = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
         indices = np.arange(pairs.start, pairs.stop)
@@ -337,7 +351,8 @@ class HalfProduct(Scores):
     ) -> None:
         self.height = self.width = len(vectors)
         self._vectors = vectors
-        self._padding, self._without_self = padding, without_self
+        self._padding = padding
+        self._without_self = without_self
         leaders, self._group = group_twins(vectors)
         if leaders.size * len(vectors) * vectors.itemsize > shared_bytes:
             raise ScoresTooAlike
@@ -350,7 +365,8 @@ class HalfProduct(Scores):
     def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of rows ``start`` to ``stop`` from ``left_edge(start)`` on; minus infinity where no item competes."""
         left = left_edge(start)
-        height, width = stop - start, self.width - left
+        height = stop - start
+        width = self.width - left
         block = room[: height * width].reshape(height, width)
         np.matmul(self._vectors[start:stop], self._vectors[left:].T, out=block)
         for row in np.flatnonzero(self._group[start:stop] >= 0).tolist():
@@ -384,7 +400,8 @@ def compare_pairs(run: EmbeddingsRun, pairs: RatedPairs, direction: str, similar
     query_side, item_side = find_sides(direction)
     if query_side == item_side:  # the smaller row first, so that both orders are the same pair
         both = np.split(_find_repeated(np.concatenate([pairs.query_ids, pairs.item_ids]), run, query_side), 2)
-        queries, items = np.minimum(*both), np.maximum(*both)
+        queries = np.minimum(*both)
+        items = np.maximum(*both)
     else:
         queries = _find_repeated(pairs.query_ids, run, query_side)
         items = _find_repeated(pairs.item_ids, run, item_side)

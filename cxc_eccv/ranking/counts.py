@@ -172,8 +172,11 @@ class RowPairs:
 
     def __init__(self, rows: IntArray, columns: IntArray, bounds: IntArray, count: CountRows = count_rows) -> None:
         self._order = np.argsort(rows, kind="stable")
-        self._rows, self._columns, self._bounds = rows[self._order], columns[self._order], bounds
-        self._counts, self._count = Counts.zeros(rows.size, bounds.size - 1), count
+        self._rows = rows[self._order]
+        self._columns = columns[self._order]
+        self._bounds = bounds
+        self._counts = Counts.zeros(rows.size, bounds.size - 1)
+        self._count = count
 
     def read(self, block: Any, start: int) -> None:  # noqa: ANN401 - an array, or a tensor on a device
         """Count the pairs of a block whose first row is ``start``; blocks may come in any order."""

@@ -54,14 +54,16 @@ def values_at_known_depth(
     needs d items. For a metric without such a limit (median rank, MRR) the positives that a ranking lacks must not be
     able to change the value by more than :data:`TOLERANCE`.
     """
-    score, n_positives = partial(metric, **parameters), given.n_positives
+    score = partial(metric, **parameters)
+    n_positives = given.n_positives
     values = score(given)
     unsettled = ~given.complete & _looks_below(score, n_positives, given.depths)
     if not unsettled.any():
         return values
     limited = _is_limited(score, n_positives)
     ranked = given.n_found, given.ranks
-    absent, next_below = _ranks(n_positives, *ranked), _place_below(n_positives, given.depths, *ranked)
+    absent = _ranks(n_positives, *ranked)
+    next_below = _place_below(n_positives, given.depths, *ranked)
     unknown = unsettled & (limited | _differ(score(next_below), score(absent)))
     if unknown.any():
         called = ", ".join(f"{name}={value}" for name, value in parameters.items())
@@ -82,7 +84,8 @@ def needed_depth(
     while np.any(low < high):
         middle = (low + high) // 2
         looks = _looks_below(score, n_positives, middle)
-        low, high = np.where(looks, np.minimum(middle + 1, high), low), np.where(looks, high, middle)
+        low = np.where(looks, np.minimum(middle + 1, high), low)
+        high = np.where(looks, high, middle)
     return low
 
 
@@ -119,13 +122,15 @@ def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, kn
 
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
     """Ranks in a very large gallery that does not hold the other positives."""
-    queries, gallery = np.arange(n_ranked.size), np.full_like(n_positives, 2 * FAR)
+    queries = np.arange(n_ranked.size)
+    gallery = np.full_like(n_positives, 2 * FAR)
     return PositiveRanks(queries, make_indptr(n_ranked), ranks, n_positives, gallery, np.zeros_like(n_ranked))
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
     sizes, indices = np.unique(given.n_positives, return_inverse=True)
-    needed, depth = needed_depth(score, sizes)[indices], given.depths[row]
+    needed = needed_depth(score, sizes)[indices]
+    depth = given.depths[row]
     size = given.n_gallery[row]
     # Where the size of the gallery is unknown, n_gallery is the depth of an incomplete ranking.
     held = np.where(given.complete | (given.n_gallery > given.depths), given.n_gallery, FAR)

@@ -30,10 +30,14 @@ class DeviceProduct(Scores):
         padding: IntArray,
         self_columns: IntArray | None,
     ) -> None:
-        self.height, self.width = len(rows), len(columns)
+        self.height = len(rows)
+        self.width = len(columns)
         self.rows_at_once = options.block_size or max(1, min(self.height, SCORES_AT_ONCE // self.width))
-        self._torch, self._device, self._self_columns = torch, options.device, self_columns
-        self._rows, self._columns = self._move(rows), self._move(columns)
+        self._torch = torch
+        self._device = options.device
+        self._self_columns = self_columns
+        self._rows = self._move(rows)
+        self._columns = self._move(columns)
         self._originals, self._copies = map(self._move, find_twins(columns))
         self._padding = self._move(padding)
 
@@ -55,7 +59,8 @@ class DeviceProduct(Scores):
         for start in range(0, rows.size, size):
             pairs = slice(start, start + size)
             row_tensor = self._move(rows[pairs])
-            scores, competing = block[row_tensor, self._move(columns[pairs])], block[row_tensor]
+            scores = block[row_tensor, self._move(columns[pairs])]
+            competing = block[row_tensor]
             counts.scores[pairs] = scores.cpu().numpy()
             counts.at_least[pairs] = self._count_segments(competing >= scores[:, None], bounds)
             counts.above[pairs] = self._count_segments(competing > scores[:, None], bounds)

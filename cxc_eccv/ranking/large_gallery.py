@@ -72,7 +72,8 @@ class LargeGallery:
         rows = self._prepare(queries, self._merged.query_ids, "queries")
         refuse_extremes(similarity, rows, columns, self._merged.query_ids, item_ids)
         leaders, of_item = np.unique(find_leaders(columns), return_inverse=True)
-        self._rows, self._distinct = rows, np.ascontiguousarray(columns[leaders])
+        self._rows = rows
+        self._distinct = np.ascontiguousarray(columns[leaders])
         self._scores = rows @ self._distinct.T
         self._pair_scores = self._scores[self._merged.queries, of_item[pair_items]]
 
@@ -90,7 +91,8 @@ class LargeGallery:
         """
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[find_positions(ids, self._merged.gallery_ids)[0]]
-        starts, totals = range(0, ids.size, TILE_WIDTH), np.zeros((2, self._pair_scores.size), dtype=np.int64)
+        starts = range(0, ids.size, TILE_WIDTH)
+        totals = np.zeros((2, self._pair_scores.size), dtype=np.int64)
         with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._count_tile(ids, vectors, segments, start), starts):
                 totals += counts
@@ -111,7 +113,8 @@ class LargeGallery:
 
     def _cover(self, ids: IntArray, vectors: NDArray[Any]) -> NDArray[np.uint8]:
         """Which gallery items a shard holds, eight per byte."""
-        gallery_ids, width = self._merged.gallery_ids, self._rows.shape[1]
+        gallery_ids = self._merged.gallery_ids
+        width = self._rows.shape[1]
         check_vector_type("a shard's vectors", vectors.dtype)
         if vectors.shape != (ids.size, width):
             raise MalformedRun(
@@ -143,12 +146,14 @@ class LargeGallery:
     def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, left: int) -> IntArray:
         """(2, P) items of a tile at least as high as each positive, and above it."""
         part = slice(left, left + TILE_WIDTH)
-        ids, segments = ids[part], segments[part]
+        ids = ids[part]
+        segments = segments[part]
         tile = _prepare_tile(ids, vectors[part], self._similarity)
         refuse_extremes(self._similarity, self._rows, tile[: ids.size], self._merged.query_ids, ids)
         first = find_leaders(np.concatenate([self._distinct, tile[: ids.size]]))[len(self._distinct) :]
         twins = np.flatnonzero(first < len(self._distinct))
-        counts, whole = np.zeros((2, self._pair_scores.size), dtype=np.int64), np.array([0, len(tile)])
+        counts = np.zeros((2, self._pair_scores.size), dtype=np.int64)
+        whole = np.array([0, len(tile)])
         room = np.empty((ROWS_AT_ONCE, len(tile)), dtype=np.float32)
         for start in range(0, len(self._rows), ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, len(self._rows)))

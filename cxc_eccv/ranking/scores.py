@@ -32,7 +32,8 @@ from cxc_eccv.types.ids import check_whole, make_indptr, number_within
 
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
-FEWEST_ROWS, MOST_ROWS = 64, 1024
+FEWEST_ROWS = 64
+MOST_ROWS = 1024
 ALIGNMENT = 8
 ROWS_PREPARED_AT_ONCE = 256
 LARGEST = float(np.finfo(np.float32).max) / 2
@@ -225,8 +226,12 @@ class Product(Scores):
         self_columns: IntArray | None = None,
         tie_rows: bool = False,
     ) -> None:
-        self.height, self.width = len(rows), len(columns)
-        self._rows, self._columns, self._padding, self._self_columns = rows, columns, padding, self_columns
+        self.height = len(rows)
+        self.width = len(columns)
+        self._rows = rows
+        self._columns = columns
+        self._padding = padding
+        self._self_columns = self_columns
         self._originals, self._copies = find_twins(columns)
         self._row_twins = np.full(len(rows), -1)
         if tie_rows:
@@ -312,7 +317,8 @@ def prepare(
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """(N, D) vectors scaled to length 1; zero vectors stay zero."""
-    rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
+    rows = np.arange(len(vectors))
+    out = np.empty(vectors.shape, np.float32)
     prepare(vectors, "cosine", rows, rows, out)
     return out
 

@@ -34,7 +34,8 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     judgments = share.judgments
     rows = judgments.rows[share.kept]
     order = _sort_by_score(rows, counts.scores[share.pairs])
-    rows, pairs = rows[order], share.pairs[order]
+    rows = rows[order]
+    pairs = share.pairs[order]
     scores = counts.scores[pairs]
     competes = share.competes[rows]
     at_least, above = (
@@ -131,7 +132,8 @@ def choose_top(
     Of candidates with that score, those of the lowest keys are taken. Returns the indices of the candidates, row by
     row, and the number of candidates of each row that are left out.
     """
-    counts, taken = np.bincount(rows, minlength=lowest.size), np.ones(rows.size, dtype=bool)
+    counts = np.bincount(rows, minlength=lowest.size)
+    taken = np.ones(rows.size, dtype=bool)
     for row in np.flatnonzero(counts > depth).tolist():
         candidates = np.arange(*np.searchsorted(rows, [row, row + 1]))
         tied = candidates[scores[candidates] == lowest[row]]
@@ -198,7 +200,8 @@ def count_tied_tops(top: TopK, gains: FloatArray, looked_at: Flags) -> int:
         return 0
     equal = top.scores[:, 1:] == top.scores[:, :-1]
     within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
-    goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
+    goes_on = np.column_stack([equal, top.cut > 0])
+    last = looked_at.sum(axis=1) - 1
     return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
 
 
@@ -236,7 +239,8 @@ def span_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> t
     if top.scores is None or top.cut is None:
         raise DataError("bounds need the scores of the top items, to find ties")
     n_queries, depth = top.ids.shape
-    changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
+    changes = top.scores[:, 1:] != top.scores[:, :-1]
+    every = np.arange(depth)
     starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
     lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
     ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
@@ -263,8 +267,10 @@ def extend_ties(ends: IntArray, lowest: IntArray, every: IntArray) -> tuple[IntA
 
     The last tie of the D items counts as none, as labels of its items below the top lift those in the top.
     """
-    depth, inside = ends.shape[1], ends < ends[:, -1:]
-    further, below = every.copy(), every + 1
+    depth = ends.shape[1]
+    inside = ends < ends[:, -1:]
+    further = every.copy()
+    below = every + 1
     further[:, :depth] = np.where(inside, ends, further[:, :depth])
     below[:, :depth] = np.where(inside, lowest, below[:, :depth])
     return further, below

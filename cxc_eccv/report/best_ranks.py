@@ -49,11 +49,14 @@ def best_ranks(report: ReportData) -> dict[str, BestRanks]:
     """``task/direction`` to the best ranks of its queries, for tasks that rank positives."""
     if report.per_query is None:
         return {}
-    table, lists = report.per_query, report.provenance.run.directions
+    table = report.per_query
+    lists = report.provenance.run.directions
     keys = pc.binary_join_element_wise(table["task"].cast("string"), table["direction"].cast("string"), "/")
     encoded = keys.combine_chunks().dictionary_encode()
-    codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
-    queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
+    codes = encoded.indices.to_numpy()
+    metrics = np.asarray(table["metric"].cast("string"))
+    queries = np.asarray(table["query_id"])
+    ranks = np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
     by_key = {}
     for code, key in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == code)

@@ -91,7 +91,8 @@ def finding(row: Verdicts) -> str:
     )
 
 
-DEEPEST, SHALLOWEST = 1_000, 10
+DEEPEST = 1_000
+SHALLOWEST = 10
 TABLE_DEPTHS = (1, 5, 10, 50, 100, 500, 1_000)
 
 
@@ -153,8 +154,12 @@ def _marks(report: ReportData, task: str, direction: str, ks: IntArray) -> tuple
     return tuple(marks)
 
 
-WIDTH, HEIGHT = 320, 222
-LEFT, RIGHT, TOP, BOTTOM = 32, 288, 12, 192
+WIDTH = 320
+HEIGHT = 222
+LEFT = 32
+RIGHT = 288
+TOP = 12
+BOTTOM = 192
 LABEL_DISTANCE = 14
 
 
@@ -184,7 +189,9 @@ class LineChart:
 
 def line_chart(task: str, panels: Mapping[str, Sequence[Curve]]) -> LineChart:
     """Lay out recall over log k of one task; all tasks share the axis, up to the deepest curve."""
-    curves, deepest = panels[task], max(_deepest(panels), 2)  # an axis needs two ends
+    # an axis needs two ends
+    curves = panels[task]
+    deepest = max(_deepest(panels), 2)
     labels = _spread_labels([_y(float(curve.recalls[-1])) for curve in curves])
     lines = tuple(_line(curve, label, deepest) for curve, label in zip(curves, labels, strict=True))
     x_ticks = tuple((_x(k, deepest), f"{k:,}") for k in (1, 5, 10, 50, 100, 1_000) if k <= deepest)
@@ -245,7 +252,9 @@ class Segment:
 
 def segments(counts: Sequence[int], kinds: Sequence[str], titles: Sequence[str]) -> list[Segment]:
     """The non-empty parts of a bar, left to right."""
-    total, done, parts = sum(counts), 0, []
+    total = sum(counts)
+    done = 0
+    parts = []
     for number, kind, title in zip(counts, kinds, titles, strict=True):
         if number:
             width = 100 * number / total

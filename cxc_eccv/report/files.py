@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-REPORT, PER_QUERY, EXAMPLES = "report.json", "per_query.parquet", "examples.parquet"
+REPORT = "report.json"
+PER_QUERY = "per_query.parquet"
+EXAMPLES = "examples.parquet"
 REPORT_FOLDER = "report"
 """Folder of a report within the folder of a trained model."""
 

@@ -107,7 +107,8 @@ def load_report(path: str | Path) -> Report:
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     """Rebuild ``report.md`` and ``report.html`` from the other files of the folder, or beside a ``report.json``."""
     file = find_report(folder)
-    report, folder = load_report(file), file.parent
+    report = load_report(file)
+    folder = file.parent
     _refuse_incomplete(folder)
     with replaced_folder(folder, FILES) as new:
         page = Page(report) if report.examples is None else Page(report, report.examples)

@@ -126,7 +126,8 @@ class Caveat:
 
 def caveat_of(results: Sequence[Result]) -> Caveat:
     """Ties and coverage of the results of one direction of a task."""
-    n_queries, ties = max(row.n_queries for row in results), max(row.ties for row in results)
+    n_queries = max(row.n_queries for row in results)
+    ties = max(row.ties for row in results)
     covered = [(metric_name(row.metric, in_full=True), row.coverage) for row in results if row.coverage is not None]
     return Caveat(results[0].task, results[0].direction, n_queries, ties, tuple(covered))
 
@@ -318,7 +319,8 @@ class Page:
 
     @cached_property
     def _ranks(self) -> dict[str, BestRanks]:
-        ranks, repeated = best_ranks(self.report), self.report.repeated_parts
+        ranks = best_ranks(self.report)
+        repeated = self.report.repeated_parts
         return {key: best for key, best in ranks.items() if repeated.get(key) not in ranks}
 
     @cached_property

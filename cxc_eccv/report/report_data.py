@@ -154,7 +154,8 @@ class ReportData:
             >>> ReportData((), provenance=Provenance(restriction=part)).departure
             'a part of the split, 198 of 5,000 images'
         """
-        counts, modified = self.provenance.restriction.counts, self.provenance.data.modified
+        counts = self.provenance.restriction.counts
+        modified = self.provenance.data.modified
         faults = [
             ", ".join(["a part of the split", *counts]) if counts else "",
             f"the labels {self.labels} instead of those of each task" if self.labels else "",
@@ -217,7 +218,8 @@ class ReportData:
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
-        name, split = self.name or "a run", self.provenance.split or "unknown"
+        name = self.name or "a run"
+        split = self.provenance.split or "unknown"
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
 

@@ -14,7 +14,8 @@ from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.writing import refuse_foreign, refuse_unwritable, replaced_folder
 
-MARKDOWN, HTML = "report.md", "report.html"
+MARKDOWN = "report.md"
+HTML = "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """Files of a report; other files in its folder belong to the user."""
 
@@ -52,7 +53,8 @@ def write_folder(folder: Path, report: ReportData, images: str | Path | None = N
     If thumbnails cannot be made, the report is written without them and the error is raised.
     """
     page = Page(report) if report.examples is None else Page(report, report.examples)
-    uris, failure = None, None
+    uris = None
+    failure = None
     try:
         uris = page_images(images, find_shown_files(page.cards))
     except Exception as error:

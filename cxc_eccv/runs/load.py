@@ -353,7 +353,9 @@ def _group_rows(
     later = queries[1:] > queries[:-1]
     if not np.all(later | ((queries[1:] == queries[:-1]) & (ranks[1:] > ranks[:-1]))):
         order = np.lexsort((ranks, queries))
-        queries, items, ranks = queries[order], items[order], ranks[order]
+        queries = queries[order]
+        items = items[order]
+        ranks = ranks[order]
         scores = None if scores is None else scores[order]
     starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
     indptr = np.append(starts, queries.size)

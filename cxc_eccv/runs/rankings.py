@@ -20,7 +20,8 @@ from cxc_eccv.types.ids import check_ids, measure_span, shorten
 from cxc_eccv.types.provenance import ItemFacts, ListFacts, RunFacts
 from cxc_eccv.writing import replaced_file
 
-MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
+MOST = np.iinfo(np.int64).max
+MOST_DIGITS = 19
 LISTS_AT_ONCE = 256
 """Lists that are converted together: one at a time would be slow, all at once too large."""
 
@@ -65,7 +66,9 @@ class RankedLists:
         if not lists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_read_query_id(key, place) for key in lists], dtype=np.int64)
-        named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
+        named = zip(queries.tolist(), lists.values(), strict=True)
+        lengths = []
+        parts = []
         while part := [
             whole_ids(row, f"{place}: the ranking of query {query}")
             for query, row in itertools.islice(named, LISTS_AT_ONCE)
@@ -82,7 +85,8 @@ class RankedLists:
     def _refuse_repeats(self) -> None:
         """Raise MalformedRun for the first list that repeats an item; lists are checked a few at a time."""
         low, span, is_dense = measure_span(self.item_ids, self.items.size)
-        span, queries = span if is_dense else self.item_ids.size, np.arange(self.query_ids.size)
+        span = span if is_dense else self.item_ids.size
+        queries = np.arange(self.query_ids.size)
         for rows in np.split(queries, np.flatnonzero(np.diff(self.indptr[1:] // ITEMS_AT_ONCE)) + 1):
             block = self.items[self.indptr[rows[0]] : self.indptr[rows[-1] + 1]]
             codes = block.astype(np.int64) - low if is_dense else np.searchsorted(self.item_ids, block)

@@ -25,7 +25,9 @@ MODEL = "model"
 
 SIMILARITIES = ("cosine", "dot")
 
-QUERY, GALLERY, SYMMETRIC = "query", "gallery", "symmetric"
+QUERY = "query"
+GALLERY = "gallery"
+SYMMETRIC = "symmetric"
 """Roles of an item: a query, an item that is searched, and one of a rated pair, whose two sides are alike."""
 
 ROLES = {"images": ("image_query", "image_symmetric"), "captions": ("caption_query", "caption_symmetric")}
@@ -362,7 +364,8 @@ def make_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
 
 
 def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
-    shape, wanted = run.scores.shape, (run.image_ids.size, run.caption_ids.size)
+    shape = run.scores.shape
+    wanted = (run.image_ids.size, run.caption_ids.size)
     if run.scores.dtype not in FLOATS:
         raise MalformedRun(
             f"{where}, scores: has type {run.scores.dtype}, expected float16, float32 or float64. "

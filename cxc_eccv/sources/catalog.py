@@ -255,7 +255,8 @@ def describe_data(data: DataFacts, split: str = "", collection: str = "COCO") ->
         >>> describe_data(DataFacts(edition="sample"), "test")
         'test split of the embedded sample (60 drawings): not results on COCO'
     """
-    edition, modified = data.edition, data.modified
+    edition = data.edition
+    modified = data.modified
     if not edition:
         return ""
     if edition == SAMPLE:

@@ -115,7 +115,8 @@ def offline_reason(offline: bool | None) -> str:
 
 def catalog_of(data_dir: str | Path | None = None) -> Catalog:
     """The official catalog, with the entries that the mirror folder's ``catalog.toml`` replaces."""
-    official, folder = load_catalog(), mirror_folder(data_dir)
+    official = load_catalog()
+    folder = mirror_folder(data_dir)
     mirrors = folder / "catalog.toml" if folder else None
     return load_catalog(mirrors, base=official) if mirrors and mirrors.is_file() else official
 
@@ -340,7 +341,9 @@ class RawFiles:
         if data_dir is not None:
             mirror_folder(data_dir)  # refuses a folder that does not exist
         self.data_dir = data_dir
-        self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
+        self._offline = offline
+        self._allow_modified = allow_modified
+        self._progress = progress
         self._contents: dict[object, object] = {}
         self._files: dict[str, str] = {}
 

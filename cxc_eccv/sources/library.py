@@ -240,7 +240,8 @@ class Library(RawFiles):
         if not collection.parts:
             raise DataError(f"split {name!r} is not one of {collection.title}, which has {', '.join(splits)}")
         whole = collection.files[0]
-        entry, path = self.catalog.entry(whole), self.locate(whole)
+        entry = self.catalog.entry(whole)
+        path = self.locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
         raise DataError(
             f"split {name!r} is not in the available files, which hold {', '.join(splits)}. {lacking}.\n"
@@ -306,7 +307,8 @@ class Split:
 
     def without(self, image_ids: IntArray, caption_ids: IntArray) -> Split:
         """The part of the split without these images and captions."""
-        images, captions = ~np.isin(self.image_ids, image_ids), ~np.isin(self.caption_ids, caption_ids)
+        images = ~np.isin(self.image_ids, image_ids)
+        captions = ~np.isin(self.caption_ids, caption_ids)
         if images.all() and captions.all():
             return self
         return replace(
@@ -446,7 +448,8 @@ class Split:
         path = self.library.path(f"{kind}_{RAW_SPLIT[self.name]}")
         table = readers.read_ratings(path, kind)
         for side, (name, modality) in zip(("left_id", "right_id"), readers.KINDS[kind], strict=True):
-            place, expected = f"line {{line}}, column {name!r}", f"a {modality} of the {self.name} split"
+            place = f"line {{line}}, column {name!r}"
+            expected = f"a {modality} of the {self.name} split"
             require_known(path, np.asarray(table[side]), self.ids(f"{modality}s"), place, "unknown id", expected)
         return table
 
@@ -458,7 +461,8 @@ class Split:
             known = self.ids(f"{modality}s")
             if column == "item_id" and modality == "caption":
                 known = np.concatenate([known, self.cut_caption_ids, readers.UNREACHABLE_CAPTIONS])
-            what, expected = f"unknown {modality} id", f"a {modality} of the test split"
+            what = f"unknown {modality} id"
+            expected = f"a {modality} of the test split"
             require_known(path, np.asarray(table[column]), np.unique(known), column, what, expected)
         return table
 

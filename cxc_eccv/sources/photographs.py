@@ -77,7 +77,8 @@ def _bring(file: Path, urls: Sequence[str], building: Path) -> str:
         return "kept"
     if file.exists() or file.is_symlink():
         raise DownloadFailed(f"{file} is there and no complete JPEG image; no file is replaced, so move it away")
-    part, faults = building / file.name, []
+    part = building / file.name
+    faults = []
     for url in urls:
         try:
             retrieve(url, part)

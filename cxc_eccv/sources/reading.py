@@ -249,7 +249,8 @@ def _split_cells(content: str, separator: str) -> pa.Table | None:
 
 
 def _read_cells(path: Path, lines: Sequence[str], separator: str) -> list[list[str]]:
-    reader, rows = csv.reader(lines, delimiter=separator, strict=True), list[list[str]]()
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    rows = list[list[str]]()
     try:
         for row in reader:
             if reader.line_num > len(rows) + 1:

@@ -104,7 +104,8 @@ def similarity_matrix(names: Sequence[str]) -> FloatArray:
             members[ancestor][row] = steps
     distances = np.full((len(names), len(names)), np.inf)
     for below in members.values():
-        rows, steps = np.array(list(below)), np.array(list(below.values()), dtype=np.float64)
+        rows = np.array(list(below))
+        steps = np.array(list(below.values()), dtype=np.float64)
         block = np.ix_(rows, rows)
         distances[block] = np.minimum(distances[block], steps[:, None] + steps)
     return np.asarray(1 / (1 + distances))

@@ -16,7 +16,8 @@ Level: TypeAlias = Literal["nominal", "interval"]
 
 def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntArray:
     """(N, C) number of annotators that gave each item, counted from 0, each answer, a class from 0."""
-    places, classes = np.asarray(items), np.asarray(answers)
+    places = np.asarray(items)
+    classes = np.asarray(answers)
     counts = np.zeros((int(places.max()) + 1, n_classes), dtype=np.int64)
     np.add.at(counts, (places, classes), 1)
     return counts
@@ -90,9 +91,11 @@ def krippendorff_alpha(items: ArrayLike, values: ArrayLike, level: Level = "nomi
         >>> krippendorff_alpha([0, 0, 1, 1], [1.0, 2.0, 4.0, 4.0], "interval")
         0.8888888888888888
     """
-    units, answers = np.asarray(items, dtype=np.int64), np.asarray(values, dtype=np.float64)
+    units = np.asarray(items, dtype=np.int64)
+    answers = np.asarray(values, dtype=np.float64)
     pairable = np.bincount(units)[units] > 1
-    units, answers = np.unique(units[pairable], return_inverse=True)[1], answers[pairable]
+    units = np.unique(units[pairable], return_inverse=True)[1]
+    answers = answers[pairable]
     domain, codes = np.unique(answers, return_inverse=True)
     if domain.size < 2:
         reason = "all answers are the same" if domain.size else "no item has two answers"

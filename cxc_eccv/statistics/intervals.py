@@ -152,7 +152,8 @@ class ClusterBootstrap:
         order = np.argsort(values, kind="stable")
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
         window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
-        ordered, members = values[order], self._members[order]
+        ordered = values[order]
+        members = self._members[order]
         medians = self._find_medians(ordered, members, window, self._times, self._totals)
         outside = np.flatnonzero(np.isnan(medians))
         if outside.size:
@@ -196,7 +197,9 @@ def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> 
     """
     from scipy.special import ndtri  # imported here, as it takes a third of the time of all imports
 
-    n, share, z = trials or values.size, float(values.mean()), float(ndtri(0.5 + 0.5 * confidence))
+    n = trials or values.size
+    share = float(values.mean())
+    z = float(ndtri(0.5 + 0.5 * confidence))
     divisor = 2 * (n + z**2)
     centre = (2 * n * share + z**2) / divisor
     half = z / divisor * math.sqrt(4 * n * share * (1 - share) + z**2)
@@ -419,10 +422,12 @@ def _decide(
             deviations[~better].max(axis=0, initial=-np.inf), -deviations[~worse].min(axis=0, initial=np.inf)
         )
         critical = _stretch(np.partition(largest, place)[place], clusters, samples) if place < samples else math.inf
-        is_better, is_worse = better | (studentized > critical), worse | (-studentized > critical)
+        is_better = better | (studentized > critical)
+        is_worse = worse | (-studentized > critical)
         if (is_better == better).all() and (is_worse == worse).all():
             return better, worse, critical
-        better, worse = is_better, is_worse
+        better = is_better
+        worse = is_worse
 
 
 def _stretch(normal: float, clusters: int, samples: int) -> float:
@@ -435,7 +440,8 @@ def _stretch(normal: float, clusters: int, samples: int) -> float:
 def _check_ranks(
     values: ArrayLike, samples: ArrayLike, clusters: int, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    centre, drawn = np.asarray(values, dtype=np.float64), np.asarray(samples, dtype=np.float64)
+    centre = np.asarray(values, dtype=np.float64)
+    drawn = np.asarray(samples, dtype=np.float64)
     if centre.ndim != 1 or drawn.ndim != 2 or drawn.shape[0] != centre.size or not centre.size:
         raise DataError(
             f"ranks need (M,) values and (M, S) samples of at least one model, not {centre.shape} and {drawn.shape}"

@@ -64,7 +64,9 @@ def ppi_mean(labels: ArrayLike, predictions: ArrayLike, unlabelled: ArrayLike, *
         >>> round(interval.value, 3), round(interval.low, 3), round(interval.high, 3)
         (0.684, 0.374, 0.995)
     """
-    y, f, rest = _check(labels, "labels"), _check(predictions, "predictions"), _check(unlabelled, "unlabelled")
+    y = _check(labels, "labels")
+    f = _check(predictions, "predictions")
+    rest = _check(unlabelled, "unlabelled")
     if y.shape != f.shape:
         raise DataError(f"{y.size} labels, but {f.size} predictions of these units; give one for each")
     _check_varied(y)
@@ -111,7 +113,8 @@ def choose_probabilities(
     if price.shape != spread.shape or (spread < 0).any() or (price < 1).any():
         raise DataError("every unit needs a deviation of at least 0 and a cost of at least 1")
     wanted = spread / np.sqrt(price)
-    chances, free = np.zeros_like(spread), np.ones(spread.shape, dtype=bool)
+    chances = np.zeros_like(spread)
+    free = np.ones(spread.shape, dtype=bool)
     while free.any():
         left = budget - price[~free].sum()
         total = float((wanted * price)[free].sum())
@@ -148,7 +151,8 @@ def draw(probabilities: ArrayLike, seed: int | np.random.Generator, *, costs: Ar
         >>> draw([0.5] * 6, 0).size, draw([1.0, 0.5, 0.5], 0)[0].item()
         (3, 0)
     """
-    chances, random = _check(probabilities, "probabilities"), np.random.default_rng(seed)
+    chances = _check(probabilities, "probabilities")
+    random = np.random.default_rng(seed)
     if not ((chances >= 0) & (chances <= 1)).all():
         raise DataError("probabilities to draw with must lie between 0 and 1")
     order = random.permutation(chances.size)
@@ -254,7 +258,8 @@ def estimate_ratio(
         >>> round(interval.value, 2), round(interval.low, 2), round(interval.high, 2)
         (0.6, 0.52, 0.67)
     """
-    v, w = _check(values, "values"), _check(divisors, "divisors")
+    v = _check(values, "values")
+    w = _check(divisors, "divisors")
     total, divisor = (_estimate(predictions, drawn, part, probabilities)[0] for part in (v, w))
     if divisor <= 0:
         raise DataError(f"the mean of the divisors is estimated as {divisor:.3g}, but must be above 0; draw more units")
@@ -270,7 +275,9 @@ def _estimate(
     predictions: ArrayLike, drawn: ArrayLike, values: ArrayLike, probabilities: ArrayLike
 ) -> tuple[float, FloatArray, FloatArray, int]:
     """The mean, (N,) fitted predictions, (n,) errors of drawn units over their probabilities, fitted coefficients."""
-    v, chances, places = _check(values, "values"), _check(probabilities, "probabilities"), np.asarray(drawn)
+    v = _check(values, "values")
+    chances = _check(probabilities, "probabilities")
+    places = np.asarray(drawn)
     known = np.asarray(predictions, dtype=np.float64)
     columns = np.column_stack([np.ones(len(known)), known])
     _check_sample(columns, places, v, chances)
@@ -372,7 +379,10 @@ def _reach_of_events(weights: FloatArray, unseen: float, confidence: float) -> t
     """How far Fay and Feuer's interval of a weighted sum of Poisson events reaches below and above it."""
     from scipy.special import gammaincinv  # imported here, as in _quantile
 
-    total, squares, tail = float(weights.sum()), float((weights**2).sum()), 0.5 - confidence / 2
+    total = float(weights.sum())
+    squares = float((weights**2).sum())
+    tail = 0.5 - confidence / 2
     low = squares / total * float(gammaincinv(total**2 / squares, tail)) if squares else 0.0
-    more, square = total + unseen, squares + unseen**2
+    more = total + unseen
+    square = squares + unseen**2
     return total - low, square / more * float(gammaincinv(more**2 / square, 1 - tail)) - total

@@ -24,8 +24,12 @@ Scored = tuple[Vectors, FloatArray]
 SENTEVAL_GRADES = (1, 5)
 """Lowest and highest grade of every task in SentEval."""
 
-SEED, BATCH_SIZE, LEARNING_RATE = 1111, 64, 1e-3
-EPOCHS_PER_CHECK, MAX_EPOCHS, PATIENCE = 50, 1_000, 3
+SEED = 1111
+BATCH_SIZE = 64
+LEARNING_RATE = 1e-3
+EPOCHS_PER_CHECK = 50
+MAX_EPOCHS = 1_000
+PATIENCE = 3
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 ITERATIONS = 100
@@ -54,17 +58,21 @@ class SentEvalClassifier:
     def fit(cls, train: Scored, dev: Scored) -> Self:
         """Train on one part until the Pearson correlation on another stops rising."""
         random = np.random.default_rng(SEED)
-        inputs, targets = _with_bias(train[0]), grade_distribution(train[1], *SENTEVAL_GRADES).astype(np.float32)
+        inputs = _with_bias(train[0])
+        targets = grade_distribution(train[1], *SENTEVAL_GRADES).astype(np.float32)
         bound = train[0].shape[1] ** -0.5
         weights = random.uniform(-bound, bound, (inputs.shape[1], targets.shape[1])).astype(np.float32)
-        best, highest, failed_checks = cls(weights), -np.inf, 0
+        best = cls(weights)
+        highest = -np.inf
+        failed_checks = 0
         steps = _adam_steps(weights, inputs, targets, random)
         for _ in range(0, MAX_EPOCHS + 1, EPOCHS_PER_CHECK):
             next(steps)
             model = cls(weights.copy())
             pearson = _pearson(model.predict(dev[0]), dev[1])
             if pearson > highest:
-                best, highest = model, pearson
+                best = model
+                highest = pearson
             elif failed_checks == PATIENCE:  # SentEval counts all checks that failed, not those in a row
                 break
             else:
@@ -78,7 +86,9 @@ class SentEvalClassifier:
 
 def _adam_steps(weights: Vectors, inputs: Vectors, targets: Vectors, random: np.random.Generator) -> Iterator[None]:
     """Train ``weights`` in place by Adam (arXiv:1412.6980, algorithm 1); yields after the epochs between two checks."""
-    mean, square, step = np.zeros_like(weights), np.zeros_like(weights), 0
+    mean = np.zeros_like(weights)
+    square = np.zeros_like(weights)
+    step = 0
     while True:
         for _ in range(EPOCHS_PER_CHECK):
             for batch in np.split(order := random.permutation(len(inputs)), range(BATCH_SIZE, len(order), BATCH_SIZE)):
@@ -114,7 +124,8 @@ class CrossEntropyClassifier:
     def fit(cls, train: Scored, dev: Scored, lowest: int, highest: int) -> Self:
         """Train on one part and select the penalty on another."""
         scales = _block_scales(train[0])
-        inputs, targets = _with_bias(train[0] / scales), grade_distribution(train[1], lowest, highest)
+        inputs = _with_bias(train[0] / scales)
+        targets = grade_distribution(train[1], lowest, highest)
         weights = np.zeros((inputs.shape[1], targets.shape[1]))
         candidates: list[tuple[float, Self]] = []
         for penalty in PENALTIES:  # from strong to weak, each starting from the previous weights

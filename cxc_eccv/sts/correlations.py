@@ -29,7 +29,8 @@ class Row:
 
 def cosines(left: Vectors, right: Vectors) -> FloatArray:
     """(N,) cosines of pairs of nonzero rows."""
-    a, b = left.astype(np.float64), right.astype(np.float64)
+    a = left.astype(np.float64)
+    b = right.astype(np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     return np.asarray((a * b).sum(axis=1) / norms)
 

@@ -79,7 +79,9 @@ def evaluate_sts(
 
 
 def _evaluate_subtasks(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
-    rows, predicted, scores = [], [], []
+    rows = []
+    predicted = []
+    scores = []
     for subtask in SUBTASKS[task]:
         pairs = subtask_pairs(library, task, subtask)
         predicted.append(cosines(*_encode(encoder, pairs)))

@@ -36,10 +36,8 @@ def title(task: str) -> str:
 
 def list_tables(report: StsReport) -> list[Table]:
     """A table per task; correlations times 100, as in the field's papers."""
-    header, data = (
-        [(heading,) for heading in HEADER],
-        describe_data(report.provenance.data, report.provenance.split, ""),
-    )
+    header = [(heading,) for heading in HEADER]
+    data = describe_data(report.provenance.data, report.provenance.split, "")
     return [
         Table(header, list(map(_table_row, rows)), f"{title(task)}, times 100", data=data)
         for task, rows in report.tasks.items()

@@ -14,7 +14,9 @@ from cxc_eccv.tasks.task import NotApplicable, Part, Task
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, find_positions
 from cxc_eccv.types.judgments import orient
 
-IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
+IMAGES = 5_000
+CAPTIONS = 25_000
+FOLDS = 5
 
 
 def _folded_links(split: Split, direction: str) -> Judgments:
@@ -30,7 +32,8 @@ def _folded_links(split: Split, direction: str) -> Judgments:
 
 def _fold_orders(split: Split) -> tuple[IntArray, IntArray]:
     """Caption ids and image ids in the order of the folds; images are in the order of their captions."""
-    captions, images = split.caption_ids, split.caption_image_ids
+    captions = split.caption_ids
+    images = split.caption_image_ids
     unique_images = np.unique(images)
     if captions.size != CAPTIONS or unique_images.size != IMAGES:
         raise NotApplicable(

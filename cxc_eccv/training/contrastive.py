@@ -135,7 +135,8 @@ class MultiPositiveCollator:
         from torch.utils.data import get_worker_info
 
         whole = tokenizer(captions, return_attention_mask=False, verbose=False)["input_ids"]
-        longer, worker = sum(len(ids) > tokenizer.model_max_length for ids in whole), get_worker_info()
+        longer = sum(len(ids) > tokenizer.model_max_length for ids in whole)
+        worker = get_worker_info()
         self._warned = longer > 0
         if self._warned and (worker is None or worker.id == 0):
             warnings.warn(

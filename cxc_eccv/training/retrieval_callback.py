@@ -110,8 +110,10 @@ class RetrievalCallback(TrainerCallback):
         check_type("encoding", encoding, Encoding, "an Encoding, such as Encoding(batch_size=32)")
         self.every = every
         self._request = Request(tasks=tasks, **Fields(split="validation", intervals="none") | fields)
-        self._library, self._images = find_library(library), images
-        self._processor, self._encoding = processor, encoding
+        self._library = find_library(library)
+        self._images = images
+        self._processor = processor
+        self._encoding = encoding
         self._known_doubts: set[str] = set()
         if self._request.split == "test":
             warnings.warn(
@@ -151,7 +153,8 @@ class RetrievalCallback(TrainerCallback):
         # Before EarlyStoppingCallback, which reads the scores.
         trainer.callback_handler.callbacks.insert(0, self)
         if trainer is not self.trainer:
-            self.trainer, self.report = trainer, None
+            self.trainer = trainer
+            self.report = None
             self._forget_interrupted(trainer)
         return self
 
@@ -206,7 +209,8 @@ class RetrievalCallback(TrainerCallback):
         self._refuse_unscored_evaluations(args, state.eval_steps, state.max_steps)
         images, captions = self._items
         self._encode(Items(images and images[:1], captions and captions.slice(0, 1)))
-        self._is_training, self._step = True, None
+        self._is_training = True
+        self._step = None
 
     def on_train_end(
         self,
@@ -251,7 +255,8 @@ class RetrievalCallback(TrainerCallback):
         with join_processes() as processes:  # the first one ranks, all log, as Trainer does
             first = processes.rank == 0
             report = evaluate_request(run, self._request, self._library, progress=False) if first else None
-            self.report, self._step = processes.gather(report)[0], step
+            self.report = processes.gather(report)[0]
+            self._step = step
             if first and step > 0:  # an untrained model ranks at random
                 warn_of_doubts(self.report.doubts, self._known_doubts)
         # Trainer has logged its evaluation when it calls on_evaluate, so scores must be logged here.

@@ -80,7 +80,8 @@ def _find_shape(hint: Any) -> Shape:  # noqa: ANN401 - a type
 
 
 def _read(hint: Any, value: Any) -> Any:  # noqa: ANN401 - a type, and what JSON holds
-    parts, origin = get_args(hint), get_origin(hint)
+    parts = get_args(hint)
+    origin = get_origin(hint)
     if is_dataclass(hint):
         return from_json(hint, value)  # type: ignore[arg-type]
     if origin is tuple:

@@ -129,19 +129,23 @@ class Judgments:
         Raises:
             DataError: an unknown query, a duplicated pair, a query without a positive.
         """
-        queries, gallery = frozen_ints(query_ids), frozen_ints(gallery_ids)
+        queries = frozen_ints(query_ids)
+        gallery = frozen_ints(gallery_ids)
         rows, known = find_positions(pair_queries, queries)
         if not known.all():
             raise DataError(f"pair names query {np.asarray(pair_queries)[~known][0]}, which is not in query_ids")
         columns, reachable = find_positions(pair_items, gallery)
         outside = ~reachable if gains is None else ~reachable & (np.asarray(gains) > 0)
         unreachable = np.bincount(rows[outside], minlength=queries.size)
-        rows, columns = rows[reachable], columns[reachable]
+        rows = rows[reachable]
+        columns = columns[reachable]
         order = np.argsort(rows * gallery.size + columns)
-        rows, columns = rows[order], columns[order]
+        rows = rows[order]
+        columns = columns[order]
         twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(columns) == 0))
         if twice.size:
-            query, item = queries[rows[twice[0]]], gallery[columns[twice[0]]]
+            query = queries[rows[twice[0]]]
+            item = gallery[columns[twice[0]]]
             raise DataError(f"the pair of query {query} and item {item} occurs twice; give every pair once")
         indptr = make_indptr(np.bincount(rows, minlength=queries.size))
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
@@ -150,7 +154,8 @@ class Judgments:
     @classmethod
     def of_nothing(cls, query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
         """Judgments without any pair, under which ties are ordered by id; every query has an unreachable positive."""
-        indptr, unreachable = np.zeros(query_ids.size + 1, dtype=np.int64), np.ones(query_ids.size, dtype=np.int64)
+        indptr = np.zeros(query_ids.size + 1, dtype=np.int64)
+        unreachable = np.ones(query_ids.size, dtype=np.int64)
         return cls(query_ids, gallery_ids, indptr, np.empty(0, dtype=np.int64), unreachable, without_self)
 
     def with_gains(self, rows: IntArray, columns: IntArray, gains: ArrayLike) -> Judgments:
@@ -162,7 +167,8 @@ class Judgments:
             >>> more.indices.tolist(), more.gains.tolist()
             ([1, 2], [0.5, 1.0])
         """
-        size, added = self.gallery_ids.size, rows * self.gallery_ids.size + columns
+        size = self.gallery_ids.size
+        added = rows * self.gallery_ids.size + columns
         pairs = np.append(self.rows * size + self.indices, added)
         grades = np.append(np.asarray(self.gains), np.broadcast_to(gains, added.shape))
         order = np.argsort(pairs)
@@ -180,7 +186,8 @@ class Judgments:
             >>> rest.query_ids.tolist(), rest.gallery_ids.tolist(), rest.n_positives.tolist()
             ([7], [1], [1])
         """
-        queries, items = ~np.isin(self.query_ids, query_ids), ~np.isin(self.gallery_ids, gallery_ids)
+        queries = ~np.isin(self.query_ids, query_ids)
+        items = ~np.isin(self.gallery_ids, gallery_ids)
         entries = queries[self.rows] & items[self.indices]
         positive = entries if self.gains is None else entries & (self.gains > 0)
         queries &= np.bincount(self.rows[positive], minlength=queries.size) > 0
@@ -376,7 +383,8 @@ class PositiveRanks:
     if_ties_help: Self | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        n_ranks, rows = np.diff(self.indptr), self.rows
+        n_ranks = np.diff(self.indptr)
+        rows = self.rows
         if self.ranks.dtype.kind not in "iu" or not self.query_ids.size:
             raise MalformedRun(
                 f"ranks have type {self.ranks.dtype} for {self.query_ids.size} queries; need integers from 1, and at "
@@ -404,9 +412,11 @@ class PositiveRanks:
             >>> PositiveRanks.of([[2, 9], [1]]).best.tolist()
             [2, 1]
         """
-        sizes, given = np.array([len(row) for row in ranks], dtype=np.int64), frozen_ints(n_positives)
+        sizes = np.array([len(row) for row in ranks], dtype=np.int64)
+        given = frozen_ints(n_positives)
         flat = np.array([rank for row in ranks for rank in row] or np.empty(0, dtype=np.int64))
-        queries, gallery = np.arange(sizes.size), np.full(sizes.size, n_gallery)
+        queries = np.arange(sizes.size)
+        gallery = np.full(sizes.size, n_gallery)
         counts = given if given.size else sizes
         return cls(queries, make_indptr(sizes), flat, counts, gallery, np.zeros_like(sizes))
 
@@ -471,7 +481,8 @@ class JudgedRanks:
         flat = np.array([pair for row in items for pair in row], dtype=np.int64).reshape(-1, 2)
         sizes = np.array([len(row) for row in items])
         positives = np.array([sum(verdict > 0 for _, verdict in row) for row in items])
-        queries, whole = np.arange(sizes.size), np.full(sizes.size, n_gallery)
+        queries = np.arange(sizes.size)
+        whole = np.full(sizes.size, n_gallery)
         return cls(queries, make_indptr(sizes), flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
 
     @property

@@ -20,7 +20,9 @@ class JsonFault(ValueError):
     """A fault in a JSON text: its ``place``, the ``actual`` value there, and what is ``expected``."""
 
     def __init__(self, place: str, actual: str, expected: str) -> None:
-        self.place, self.actual, self.expected = place, actual, expected
+        self.place = place
+        self.actual = actual
+        self.expected = expected
         super().__init__(f"{place}: found {actual}, expected {expected}".removeprefix(": "))
 
 

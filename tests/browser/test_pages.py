@@ -25,7 +25,8 @@ def html(sample_content):
 
 @pytest.fixture(scope="module")
 def comparison():
-    ids, random = np.arange(200), np.random.default_rng(0)
+    ids = np.arange(200)
+    random = np.random.default_rng(0)
     keys = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r")
     models = [
         scored(f"a name of some length {place}", {key: (ids, random.random(200) + shift, ids) for key in keys})

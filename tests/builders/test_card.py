@@ -81,7 +81,8 @@ def test_the_committed_card_has_valid_front_matter(name, committed):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_card_tells_everything_declared(name):
-    config, text = dataset_configs()[name], (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
+    config = dataset_configs()[name]
+    text = (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
     for part in (config.description, config.collection, config.example, *config.fields.values(), *config.defects):
         assert part in text or markdown_cell(part) in text
     catalog = load_catalog()

@@ -11,7 +11,8 @@ from cxc_eccv.builders.output import conform
 from cxc_eccv.judgments.merging import entailment_labels, label_conflicts
 from cxc_eccv.report.page_content import Page
 
-INVALID_IMAGE, INVALID_CAPTION = 578492, 607516
+INVALID_IMAGE = 578492
+INVALID_CAPTION = 607516
 """On ECCV Caption's list."""
 
 N1, N2, N3 = (image(number) for number in (1, 2, INVALID_IMAGE))
@@ -199,12 +200,10 @@ def test_plausible_match(rows):
     assert rows("plausible_match") == (expected, {"images without any category": 1})
 
 
-RATED, VERIFIED, LABELLED, LINK = (
-    "cxc: sits >= 3",
-    "eccv: verified positive",
-    "entailment: label 1",
-    "coco: original link",
-)
+RATED = "cxc: sits >= 3"
+VERIFIED = "eccv: verified positive"
+LABELLED = "entailment: label 1"
+LINK = "coco: original link"
 
 
 def test_entailment(rows):
@@ -274,7 +273,8 @@ def test_retrieval(rows):
         ("i2i", 1),
         ("i2i", 2),
     ]
-    link, together = (["coco"], [LINK]), (["coco"], ["coco: captions of one image"])
+    link = (["coco"], [LINK])
+    together = (["coco"], ["coco: captions of one image"])
     assert by_query["i2t", 1] == {
         "query_id": 1,
         "direction": "i2t",

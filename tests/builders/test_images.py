@@ -16,7 +16,8 @@ from cxc_eccv.builders.output import portable_schema, write_shards
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.download import sample_images
 
-RED, BLUE = [True, False, False], [False, False, True]
+RED = [True, False, False]
+BLUE = [False, False, True]
 
 
 def draw(path, colour):

@@ -67,7 +67,8 @@ def test_rows_say_which_labels_are_of_the_file(file, sample_library):
 
 
 def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
-    plain, summary = build(tmp_path / "plain"), build(tmp_path / "built", file)
+    plain = build(tmp_path / "plain")
+    summary = build(tmp_path / "built", file)
     manifest = json.loads((tmp_path / "built" / "manifest.json").read_text())
     told = manifest["labels"]["labels_mine_test"]
     assert (told["name"], told["version"], told["rule"], told["pairs"]) == ("mine", "1.0.0", "majority", 200)

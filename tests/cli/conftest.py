@@ -61,7 +61,8 @@ def write(tmp_path):
 
     def written(name, share, *, per_query=True, keys=KEYS, **facts):
         random = np.random.default_rng(0)
-        rows, tables = [], []
+        rows = []
+        tables = []
         for key in keys:
             task, direction, metric = key.split("/")
             hits = random.random(400) < share

@@ -59,7 +59,8 @@ def test_model_trained_on_a_collection_is_marked_among_published_ones(run, write
 
 
 def test_errors_are_one_message_and_status_2(run, write, tmp_path):
-    old, bare = write("old", 0.4), write("bare", 0.5, per_query=False)
+    old = write("old", 0.4)
+    bare = write("bare", 0.5, per_query=False)
     validation = write("validation", 0.5, split="validation")
     broken = tmp_path / "broken.json"
     broken.write_text("{")
@@ -90,7 +91,8 @@ def test_names_are_those_of_the_models_the_folders_or_given(run, write):
 
 
 def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
-    old, new = evaluated("old", 2.0), evaluated("new", 0.5)
+    old = evaluated("old", 2.0)
+    new = evaluated("new", 0.5)
     status, out, _ = run("compare", old, new, "--all-metrics", "--output", tmp_path / "out")
     assert (status, "new.npz against old.npz" in out) == (0, True)
     found = json.loads((tmp_path / "out" / "compare.json").read_text())
@@ -108,7 +110,8 @@ def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
 
 
 def test_agreement_matches_models_by_folder_across_labels(run, write, tmp_path):
-    keys, new = ["coco_5k/i2t/recall_at_1", "eccv_caption/i2t/map_at_r"], {"sources": ["coco", "new"], "files": {}}
+    keys = ["coco_5k/i2t/recall_at_1", "eccv_caption/i2t/map_at_r"]
+    new = {"sources": ["coco", "new"], "files": {}}
     reports = []
     for folder, facts in (("old", {}), ("new", {"labels": new})):
         (tmp_path / folder).mkdir()

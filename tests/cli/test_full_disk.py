@@ -64,7 +64,8 @@ def test_encode_keeps_its_shards_and_goes_on_when_there_is_room(told, tmp_path, 
     tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
     words = ("encode", "--model", tiny_models.save(tiny_models.dual(), tmp_path / "model"), "--images", IMAGES)
     words = [*map(str, words), "--data-dir", "sample", "--output"]
-    whole, output = tmp_path / f"whole{suffix}", tmp_path / f"run{suffix}"
+    whole = tmp_path / f"whole{suffix}"
+    output = tmp_path / f"run{suffix}"
     assert status(*words, str(whole)) == 0
     # Room for no shard; then for every shard, but not for all of them in one file.
     assert told(1_000, *words, output).startswith(f"{output}.parts/images-")

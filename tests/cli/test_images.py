@@ -28,7 +28,9 @@ class Site:
     """Stands for COCO's server; ``faults`` are file names to what it does in place of sending the file."""
 
     def __init__(self, address):
-        self.address, self.requests, self.faults = address, [], {}
+        self.address = address
+        self.requests = []
+        self.faults = {}
 
 
 @pytest.fixture
@@ -37,7 +39,8 @@ def site(monkeypatch):
         def do_GET(self):
             name = self.path.removeprefix("/val2014/")
             site.requests.append(name)
-            status, body = 200, (SAMPLE / "coco" / "images" / name).read_bytes()
+            status = 200
+            body = (SAMPLE / "coco" / "images" / name).read_bytes()
             length = len(body)
             if name in site.faults:
                 status, body, length = site.faults[name](body)

@@ -109,7 +109,8 @@ def test_intervals_come_on_request(run, write):
 
 
 def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
-    one, other = write("one", full(0.1)), write("other", {"coco_5k/i2t/recall_at_1": 1 / 3})
+    one = write("one", full(0.1))
+    other = write("other", {"coco_5k/i2t/recall_at_1": 1 / 3})
     _, out, _ = run("tables", one, other, "--format", "csv", "--intervals", "--name", "a", "--name", "b")
     first, second = csv.DictReader(io.StringIO(out))
     scores = read_report(one / "report.json").scores
@@ -147,7 +148,8 @@ def test_tables_are_written_to_a_file(run, write, tmp_path):
 
 def test_what_does_not_belong_together_is_refused(run, write):
     scores = {"coco_5k/i2t/recall_at_1": 0.4}
-    one, other = write("one", scores), write("other", scores, split="validation")
+    one = write("one", scores)
+    other = write("other", scores, split="validation")
     edition = write("edition", scores, data=DATA | {"edition": "sample"})
     for arguments, part in (
         ((one, other, "--format", "latex"), "the split is 'test' for one and 'validation' for other"),

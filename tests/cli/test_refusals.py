@@ -20,7 +20,8 @@ TOO_LONG = "a name in this path is longer than file systems allow"
 def vectors(tmp_path, sample_library, monkeypatch):
     """Random vectors of the sample's test split, in a file of the current folder."""
     monkeypatch.chdir(tmp_path)
-    split, random = sample_library.split("test"), np.random.default_rng(0)
+    split = sample_library.split("test")
+    random = np.random.default_rng(0)
     sides = [Embeddings(ids, random.standard_normal((ids.size, 4))) for ids in (split.image_ids, split.caption_ids)]
     ce.save_embeddings("v.npz", EmbeddingsRun(*sides))
     return load_embeddings("v.npz")

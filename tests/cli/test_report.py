@@ -30,7 +30,8 @@ FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "r
 def evaluated(sample_library, tmp_path_factory):
     """A model's file, and the folder of its report."""
     place = tmp_path_factory.mktemp("report")
-    random, content = np.random.default_rng(0), sample_library.split("test")
+    random = np.random.default_rng(0)
+    content = sample_library.split("test")
     sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(place / "model.npz", EmbeddingsRun(*sides))
     out, _ = run_command("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")

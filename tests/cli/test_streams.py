@@ -29,7 +29,8 @@ def shell(line, **environment):
         env=kept | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1", **environment},
         check=True,
     )
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    out = done.stdout.decode(errors="replace")
+    err = done.stderr.decode(errors="replace")
     assert "Traceback" not in err + out, err
     found = re.search(r"statuses ([\d ]+)\n", out)
     return [int(status) for status in found[1].split()], out[: found.start()], err

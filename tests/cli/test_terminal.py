@@ -133,7 +133,8 @@ def test_list_shows_everything_about_an_item_and_wraps_it(run):
 
 def test_the_widest_report_there_is():
     """Four directions with intervals of whole percents and ranks of five digits, under names that are too long."""
-    directions, kinds = ("i2t", "t2i", "t2t", "i2i"), ("sts", "sis", "sits")
+    directions = ("i2t", "t2i", "t2t", "i2i")
+    kinds = ("sts", "sis", "sits")
     rows = [Result(LONG, d, "recall_at_1", 1.0, 25_000, low=1.0, high=1.0, ties=24_999) for d in directions]
     rows += [Result(LONG, d, LONG, 111.11, 25_000, low=111.11, high=111.11) for d in directions]
     rows += [Result("cxc", kind, "bootstrap_spearman", -0.757, 25_000, low=-0.76, high=-0.75) for kind in kinds]

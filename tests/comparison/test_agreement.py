@@ -14,7 +14,9 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import Draws
 
 IMAGES = np.arange(40)
-I2T, T2I, ECCV = "coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1", "eccv_caption/i2t/map_at_r"
+I2T = "coco_5k/i2t/recall_at_1"
+T2I = "coco_5k/t2i/recall_at_1"
+ECCV = "eccv_caption/i2t/map_at_r"
 FIELDS = {I2T: (IMAGES, IMAGES), T2I: (np.arange(120), np.repeat(IMAGES, 3)), ECCV: (IMAGES[::2], IMAGES[::2])}
 """Key to its queries and the image behind each; ECCV Caption judges every second image."""
 NAMES = ["a", "b", "c", "d", "e"]
@@ -63,7 +65,8 @@ def test_agreement_of_metrics_equals_tau_b_on_slow_samples():
 
 
 def test_agreement_of_labels_matches_models_by_name():
-    old, new = models(), models(seed=1, **NEW)
+    old = models()
+    new = models(seed=1, **NEW)
     found = measure_agreement(*old, *reversed(new), samples=300, progress=False)
     assert found.labels == ("each task's own labels", "coco + new")
     for metric in ("coco_5k/recall_at_1", ECCV):
@@ -75,7 +78,8 @@ def test_agreement_of_labels_matches_models_by_name():
 
 
 def test_page_lists_scores_on_both_sets_of_labels():
-    old, new = models(), models(seed=1, **NEW)
+    old = models()
+    new = models(seed=1, **NEW)
     found = measure_agreement(*old, *new, samples=300, progress=False)
     _, _, table, _, _ = found.tables()
     assert table.title == "COCO 5K R@1 on each set of labels"

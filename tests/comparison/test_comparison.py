@@ -33,7 +33,8 @@ def two_models(seed=0, n_images=30, key="cxc/t2t/mrr", gain=0.0):
     old = random.random(images.size)
     new = np.clip(old + random.normal(gain, 0.2, images.size), 0, 1)
     if key.endswith("median_rank"):
-        old, new = np.ceil(10 * old) + 1, np.ceil(10 * new) + 1
+        old = np.ceil(10 * old) + 1
+        new = np.ceil(10 * new) + 1
     shuffled = random.permutation(images.size)
     return (
         scored("old", {key: (queries, old, images)}),
@@ -73,10 +74,13 @@ def test_a_comparison_equals_repeating_the_queries_of_drawn_images(metric, stati
 
 def test_rsum_is_drawn_over_both_directions_together():
     random = np.random.default_rng(2)
-    images, n_images = np.arange(30), 40  # the last images have captions alone
+    # the last images have captions alone
+    images = np.arange(30)
+    n_images = 40
     captions = np.repeat(np.arange(n_images), 5)
     keys = [f"coco_1k/{direction}/{recall}" for direction in ("i2t", "t2i") for recall in RECALLS]
-    models, values = [], []
+    models = []
+    values = []
     for name in ("old", "new"):
         behind = {key: images if "i2t" in key else captions for key in keys}
         hits = {key: (random.random(behind[key].size) < 0.5).astype(float) for key in keys}
@@ -287,7 +291,8 @@ def test_reports_of_evaluate_are_compared_in_full(sample_library, make_run):
             average = np.median if row.metric.endswith("median_rank") else np.mean
             assert (queries.query_ids.size, average(queries.values)) == (row.n_queries, pytest.approx(row.value))
     found = compare(*models, samples=100)
-    compared, left_out = {one.key for one in found.differences}, found.not_compared["1"]
+    compared = {one.key for one in found.differences}
+    left_out = found.not_compared["1"]
     assert compared | left_out.keys() == set(models[0].report.scores)
     assert all("bootstrap_spearman" in key for key in left_out)
     assert {"cxc/t2t/median_rank", "eccv_caption/i2t/map_at_r", "plausible_match/t2i/pmrp"} <= compared

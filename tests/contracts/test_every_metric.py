@@ -97,7 +97,8 @@ def test_a_better_rank_never_worsens_a_metric(name, ranks, data):
 @pytest.mark.parametrize("name", RANK_METRICS)
 def test_value_depends_on_what_is_declared(name):
     """On the best rank alone, or as the sum of its terms: the bounds rest on it."""
-    spec, random = METRICS[name], np.random.default_rng(0)
+    spec = METRICS[name]
+    random = np.random.default_rng(0)
     for parameters in [*spec.variants()] * 50:
         ranks = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
         total = ranks.size + int(random.integers(3))

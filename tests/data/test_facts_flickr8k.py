@@ -29,7 +29,8 @@ def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions
         judged = flickr8k_verdicts(real_library.split("test", "flickr8k"), direction)
         assert np.bincount(judged.gains.astype(int)).tolist() == [45_078, 1_000, 2_004]
         assert (judged.query_ids.size, judged.gallery_ids.size) == (1_000, 1_000)
-        queries, items = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
+        queries = judged.query_ids[judged.rows]
+        items = judged.gallery_ids[judged.indices]
         images, captions = (queries, items) if direction == "i2t" else (items, queries)
         pairs.append(set(zip(images.tolist(), captions.tolist(), judged.gains.tolist(), strict=True)))
         assert int(flickr8k_human(real_library.split("test", "flickr8k"), direction).n_positives.sum()) == 3_004
@@ -42,10 +43,8 @@ def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions
 
 
 def test_experts_are_looser_than_the_crowd(real_library):
-    votes, experts = (
-        read_votes(real_library.split("test", "flickr8k")),
-        expert_ratings(real_library.split("test", "flickr8k")),
-    )
+    votes = read_votes(real_library.split("test", "flickr8k"))
+    experts = expert_ratings(real_library.split("test", "flickr8k"))
     medians = np.median(experts.ratings.reshape(-1, 3), axis=1)
     rated = dict(
         zip(zip(experts.query_ids[::3].tolist(), experts.item_ids[::3].tolist(), strict=True), medians, strict=True)

@@ -57,7 +57,8 @@ def test_first_middle_and_last_row_and_the_sides_of_pairs(real_library):
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
 def test_sis_rates_many_pairs_in_both_orders(real_library, split, reversed_rows):
     table = real_library.split(split).ratings("sis")
-    left, right = table["left_id"].to_pylist(), table["right_id"].to_pylist()
+    left = table["left_id"].to_pylist()
+    right = table["right_id"].to_pylist()
     score = dict(zip(zip(left, right, strict=True), table["rating"].to_pylist(), strict=True))
     differences = [abs(score[a, b] - score[b, a]) for a, b in score if (b, a) in score]
     assert len(differences) == reversed_rows
@@ -73,7 +74,8 @@ def test_a_pair_of_images_is_positive_if_either_rating_is(real_library, split):
     expected = {pair for a, b, rating in rows if rating >= 2.5 for pair in ((a, b), (b, a))}
     pairs = merge(real_library.split(split), "i2i")
     found = pairs.positive
-    queries, items = pairs.query_ids[pairs.queries[found]], pairs.gallery_ids[pairs.items[found]]
+    queries = pairs.query_ids[pairs.queries[found]]
+    items = pairs.gallery_ids[pairs.items[found]]
     assert set(zip(queries.tolist(), items.tolist(), strict=True)) == expected
 
 
@@ -162,7 +164,8 @@ def test_union_has_verified_pairs_of_both_directions(real_library):
     assert (len(of_images - of_captions - known), len(of_captions - of_images - known)) == (9_159, 4_900)
     for direction, turn in (("i2t", 1), ("t2i", -1)):
         qrels = merged_qrels(real_library.split("test"), direction, sources=("coco", "cxc", "eccv"))
-        queries, items = qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist()
+        queries = qrels.query_ids[qrels.rows].tolist()
+        items = qrels.gallery_ids[qrels.indices].tolist()
         found = {pair[::turn] for pair in zip(queries, items, strict=True)}
         assert found == of_images | of_captions | known
         assert (qrels.query_ids.size, len(found)) == (5_000 if turn == 1 else 25_000, 54_157)

@@ -87,7 +87,8 @@ def run_lines(text, hub):
 
 def _parts(line):
     """The commands of a line that are joined by ``&&``, as lists of words."""
-    words, parts = shlex.split(line, comments=True), [[]]
+    words = shlex.split(line, comments=True)
+    parts = [[]]
     for word in words:
         parts.append([]) if word == "&&" else parts[-1].append(word)
     return [part for part in parts if part]
@@ -178,7 +179,9 @@ def _status(words, environment):
     """Exit status, and what is printed to standard output and standard error."""
     from cxc_eccv.cli.app import main
 
-    out, err, status = io.StringIO(), io.StringIO(), 0
+    out = io.StringIO()
+    err = io.StringIO()
+    status = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _settings(words, environment):
         try:
             main()

@@ -30,7 +30,9 @@ def name_of(path):
 
 def blocks_of(path):
     """Blocks in order; ``follows`` says that only white space stands between a block and the one before it."""
-    text, found, end = path.read_text(encoding="utf-8"), [], None
+    text = path.read_text(encoding="utf-8")
+    found = []
+    end = None
     for match in FENCE.finditer(text):
         language, _, info = match["info"].strip().partition(" ")
         lines = [line.removeprefix(match["indent"]) for line in match["text"].splitlines()]

@@ -24,13 +24,15 @@ KEY = "coco_5k/i2t/recall_at_1"
 def entered(tmp_path_factory):
     """Functions of the package in the order in which the walk of the page first enters them, and the report's text."""
     library = ce.Library("sample")
-    rng, ids = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    ids = {}
     for side, table in (("image", library.split("test").images), ("caption", library.split("test").captions)):
         ids[f"{side}_ids"] = table[f"{side}_id"].to_numpy()
         ids[f"{side}_embeddings"] = rng.standard_normal((table.num_rows, 8))
     path = tmp_path_factory.mktemp("walk") / "model.npz"
     np.savez(path, **ids)
-    found, root = {}, f"{PACKAGE}/"
+    found = {}
+    root = f"{PACKAGE}/"
 
     def note(frame, event, _argument):
         code = frame.f_code

@@ -55,7 +55,8 @@ def test_a_model_is_scored_placed_and_checked_on_the_official_data(official_work
 
 def run_page(path, request):
     """Run all blocks in their order, and compare what they print with the text below them."""
-    names, printed = {"__name__": "__page__"}, None
+    names = {"__name__": "__page__"}
+    printed = None
     for block in blocks_of(path):
         place = f"{name_of(path)}, line {block.line}"
         if block.language in PARSED:

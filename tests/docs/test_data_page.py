@@ -48,7 +48,8 @@ def test_images_and_captions(real_library):
         content = real_library.split(split)
         says(f"`{split}`", content.image_ids.size, content.caption_ids.size)
     reasons = Counter((row["kind"], row["reason"] == "caption without content") for row in invalid_items().to_pylist())
-    empty, wrong = reasons["caption", True], reasons["caption", False]
+    empty = reasons["caption", True]
+    wrong = reasons["caption", False]
     says(f"{empty} test captions without content and {wrong} that are wrong, and one test image (578492)")
 
 
@@ -59,7 +60,8 @@ def test_positives(real_library):
     says(cxc_rated(real_library.split("test"), "t2i").query_ids.size, "captions remain as queries")
     for direction, words in (("i2t", "image to text"), ("t2i", "text to image")):
         qrels = eccv_caption(real_library.split("test"), direction)
-        low, high = qrels.n_positives.min(), qrels.n_positives.max()
+        low = qrels.n_positives.min()
+        high = qrels.n_positives.max()
         says(words, qrels.query_ids.size, int(qrels.n_positives.sum()), f"{low} to {high}", qrels.gallery_ids.size)
     for caption, image in ((144675, 575916), (467259, 421999)):
         assert caption in UNREACHABLE_CAPTIONS

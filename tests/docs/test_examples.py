@@ -42,7 +42,9 @@ def code_of(path):
 
 def run_cell(source, names):
     """What a cell prints, and the value of its last expression, which a notebook shows."""
-    lines, out, value = source.splitlines(), io.StringIO(), None
+    lines = source.splitlines()
+    out = io.StringIO()
+    value = None
     body = ast.parse("\n".join(line for line in lines if not line.startswith(("!", "%")))).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(out):
@@ -56,7 +58,8 @@ def run_cell(source, names):
 def test_the_quick_tour_goes_from_the_data_to_a_report(workplace):
     names = {}
     shown = [run_cell("".join(cell["source"]), names) for cell in code_of(ROOT / "examples" / "quick_tour.ipynb")]
-    printed, seen = "".join(text for text, _ in shown), [value for _, value in shown if value is not None]
+    printed = "".join(text for text, _ in shown)
+    seen = [value for _, value in shown if value is not None]
     assert "Dataset" in repr(seen[0])
     assert seen[1]._repr_png_()
     assert seen[2][:2] == (["i2t", "t2i", "t2t", "i2i"], "i2t")
@@ -95,7 +98,8 @@ def test_training_loop_is_a_block_of_its_page():
 
 @pytest.mark.thorough
 def test_training_loop_learns(workplace):
-    script, out = (ROOT / "examples" / "train_pytorch.py").read_text(encoding="utf-8"), io.StringIO()
+    script = (ROOT / "examples" / "train_pytorch.py").read_text(encoding="utf-8")
+    out = io.StringIO()
     changes = {"range(1)": "range(6)", "lr=1e-5": "lr=LEARNING_RATE"}
     for old, new in changes.items():
         assert script.count(old) == 1

@@ -18,7 +18,9 @@ from cxc_eccv.builders.folder_writing import TOOLS_MISSING
 
 PAGE = DOCS / "owner.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-BOARD, OPEN_MODEL, MODEL = "YOUR_NAME/cxc_eccv", "openai/clip-vit-base-patch32", "YOUR_NAME/clip"
+BOARD = "YOUR_NAME/cxc_eccv"
+OPEN_MODEL = "openai/clip-vit-base-patch32"
+MODEL = "YOUR_NAME/clip"
 TASK = "eccv_caption_i2t_map_at_r"
 RESULTS = ".eval_results/cxc_eccv.yaml"
 WRONG = "When a submission is wrong"
@@ -54,7 +56,10 @@ class Walk:
     """Runs the page's commands: those of the Hub as an account, all others in this process."""
 
     def __init__(self, hub, client):
-        self.hub, self.client, self.token, self.printed = hub, client, WRITER, ""
+        self.hub = hub
+        self.client = client
+        self.token = WRITER
+        self.printed = ""
 
     def run(self, block):
         lines = block.text.replace("\\\n", " ").splitlines()
@@ -101,7 +106,9 @@ def read_values(files):
 
 @pytest.mark.slow
 def test_owner_page_leads_to_running_board(official_workplace, hub, client):
-    walk, section, before = Walk(hub, client), "", None
+    walk = Walk(hub, client)
+    section = ""
+    before = None
     n_compared = 0
     for block in blocks_of(PAGE):
         if section_of(block) != section:

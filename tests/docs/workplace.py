@@ -38,7 +38,8 @@ CHECKPOINTS = ("logs/run/checkpoints/epoch_1.pt", "logs/run/checkpoints/epoch_2.
 
 def model(seed, splits=("test",), noise=0.9):
     """A model that places every caption near its image."""
-    random, parts = np.random.default_rng(seed), [Library("sample").split(split) for split in splits]
+    random = np.random.default_rng(seed)
+    parts = [Library("sample").split(split) for split in splits]
     image_ids = np.concatenate([part.image_ids for part in parts])
     caption_ids = np.concatenate([part.caption_ids for part in parts])
     places = find_positions(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
@@ -81,7 +82,8 @@ def make_official_workplace(folder, library):
     (folder / "val2014").mkdir(parents=True)
     (folder / "examples").symlink_to(ROOT / "examples")
     save_models(folder)
-    random, content = np.random.default_rng(0), library.split("test")
+    random = np.random.default_rng(0)
+    content = library.split("test")
     pairs = {"image_id": content.image_ids, "caption_id": np.roll(content.caption_ids, -5)[::5]}
     pq.write_table(pa.table(pairs), folder / "mine.parquet")
     sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
@@ -109,7 +111,8 @@ def make_workplace(folder):
     (folder / "my_labels" / "README.md").write_text("# My labels\n")
     write_label_file(folder / "my_labels" / "labels.parquet", library, *label_best(model(0)))
     shutil.copy(folder / "my_labels" / "labels.parquet", folder / "mine.parquet")
-    images, captions = (library.split("test").images["image_id"], library.split("test").captions["caption_id"][5::5])
+    images = library.split("test").images["image_id"]
+    captions = library.split("test").captions["caption_id"][5::5]
     rows = (f"{image},{caption}\n" for image, caption in zip(images, captions, strict=False))
     (folder / "matches.csv").write_text(f"image_id,caption_id\n{''.join(rows)}")
     (folder / "choices.csv").write_text("winner,loser,count\nA,B,30\nB,A,10\n")

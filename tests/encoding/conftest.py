@@ -18,7 +18,8 @@ def model(tmp_path_factory):
     """Folders of saved models by their names, made once."""
     import tiny_models
 
-    folder, made = tmp_path_factory.mktemp("models"), {}
+    folder = tmp_path_factory.mktemp("models")
+    made = {}
 
     def save(name):
         if name not in made:

@@ -70,7 +70,8 @@ def test_adapter_of_another_library_is_refused(content, base, tmp_path):
 
 def test_folder_and_object_give_merged_vectors(peft, base, tmp_path):
     adapted = add_lora(peft, base)
-    alone, beside = tmp_path / "adapter", tmp_path / "beside"
+    alone = tmp_path / "adapter"
+    beside = tmp_path / "beside"
     shutil.copytree(base, beside)
     for folder in (alone, beside):
         adapted.save_pretrained(folder)

@@ -88,7 +88,8 @@ def test_a_palette_loses_its_transparency_and_sixteen_bits_a_channel_are_refused
 
 
 def test_a_model_without_the_tower_is_refused():
-    bert, vit = tiny_models.bert(), tiny_models.vit()
+    bert = tiny_models.bert()
+    vit = tiny_models.vit()
     with pytest.raises(TowerMissing, match=r"BertModel has no image tower.*Leave out the images"):
         encode(bert[0], images=[(1, tiny_models.picture(1))], processor=tiny_models.vit_images(), progress=False)
     with pytest.raises(TowerMissing, match=r"ViTModel has no text tower.*Leave out the captions"):

@@ -95,7 +95,8 @@ def test_reranking_orders_the_candidates_of_the_first_stage(parts, first_stage, 
         output=tmp_path / "top.parquet",
         **options(),
     )
-    scores, sides = score_pair_by_pair(*parts), (first_stage.images, first_stage.captions)
+    scores = score_pair_by_pair(*parts)
+    sides = (first_stage.images, first_stage.captions)
     unit = [side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None] for side in sides]
     cosine = unit[0] @ unit[1].T
     written = load_run(tmp_path / "top.parquet")
@@ -206,7 +207,8 @@ def test_what_does_not_fit_is_refused_with_advice(first_stage):
         score_pairs(loaded(parts), max_pairs=19, **options())
     with pytest.raises(InvalidOption, match="top_k is 5, expected a whole number from 1 to 4"):
         rerank(loaded(parts), first_stage, top_k=5, **options())
-    blip, clip = tiny_models.blip(), tiny_models.clip()
+    blip = tiny_models.blip()
+    clip = tiny_models.clip()
     with pytest.raises(ModelError, match="BlipForImageTextRetrieval scores pairs and has no embeddings"):
         encode(blip[0], captions=CAPTIONS, processor=blip[1:], progress=False)
     with pytest.raises(ModelError, match=r"CLIPModel.* does not score pairs"):

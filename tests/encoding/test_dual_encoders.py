@@ -58,7 +58,8 @@ def test_a_model_in_training_trains_on_after_encoding(name):
     resting = next(module for module in model.modules() if module is not model)
     resting.eval()
     before = [module.training for module in model.modules()]
-    pictures, captions = [(1, tiny_models.picture(1))], list(enumerate(tiny_models.TEXTS))
+    pictures = [(1, tiny_models.picture(1))]
+    captions = list(enumerate(tiny_models.TEXTS))
     dropped = encode(model, images=pictures, captions=captions, processor=tuple(processor), progress=False)
     assert [module.training for module in model.modules()] == before
     still = encode(model.eval(), images=pictures, captions=captions, processor=tuple(processor), progress=False)
@@ -88,7 +89,8 @@ def test_a_folder_of_siglip_2_gets_its_texts_in_lower_case_and_64_tokens(kind, t
 def test_the_case_of_texts_can_be_chosen_and_is_part_of_the_fingerprint(tmp_path):
     model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
     folder = tiny_models.save((model, tokenizer), tmp_path / "model")
-    prints, vectors = {}, {}
+    prints = {}
+    vectors = {}
     for lowercase in (None, True, False):
         loaded = load_model(folder, device="cpu", lowercase=lowercase)
         run = encode(loaded, captions=CAPITALS, output=tmp_path / "run.npz", progress=False)

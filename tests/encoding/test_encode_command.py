@@ -28,7 +28,8 @@ def command(run_on_sample):
 def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):
     words = ("--model", model("dual"), "--images", IMAGES, "--central-crop", "0.875")
     out = command(*words, "--output", tmp_path / "run.npz")
-    run, library = load_run(tmp_path / "run.npz"), Library("sample")
+    run = load_run(tmp_path / "run.npz")
+    library = Library("sample")
     assert run.images.ids.tolist() == library.split("test").images["image_id"].to_pylist()
     assert run.captions.ids.tolist() == library.split("test").captions["caption_id"].to_pylist()
     sizes = f"{run.images.ids.size} images and {run.captions.ids.size} captions"

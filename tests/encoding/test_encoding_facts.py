@@ -42,7 +42,8 @@ def load(processor=transformers.CLIPImageProcessorPil):
 
 
 def test_backend_of_images_is_part_of_the_key(torchvision, tmp_path):
-    pil, other = load(), load(CLIPImageProcessor)
+    pil = load()
+    other = load(CLIPImageProcessor)
     assert pil.processors.image_processor().to_json_string() == other.processors.image_processor().to_json_string()
     assert model_key(pil, BOTH) != model_key(other, BOTH)
     assert model_key(pil, ["captions"]) == model_key(other, ["captions"])
@@ -52,7 +53,8 @@ def test_backend_of_images_is_part_of_the_key(torchvision, tmp_path):
 
 
 def test_parts_of_another_backend_are_not_resumed(torchvision, tmp_path, monkeypatch):
-    path, options = tmp_path / "run.npz", {"images": PICTURES, "progress": False}
+    path = tmp_path / "run.npz"
+    options = {"images": PICTURES, "progress": False}
     with monkeypatch.context() as patch:
         patch.setattr("cxc_eccv.encoding.encode_run.write_output", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -98,7 +100,8 @@ def test_runs_in_memory_have_the_facts():
 
 
 def test_reports_of_scores_have_the_facts_of_the_record(tmp_path, sample_library):
-    split, path = sample_library.split("test"), tmp_path / "scores.npz"
+    split = sample_library.split("test")
+    path = tmp_path / "scores.npz"
     scores = np.random.default_rng(0).random((split.image_ids.size, split.caption_ids.size), dtype=np.float32)
     np.savez(path, image_ids=split.image_ids, caption_ids=split.caption_ids, scores=scores)
     facts = EncodingFacts(dtype="float16", image_processor="BlipImageProcessor (torchvision)")
@@ -118,7 +121,8 @@ def test_damaged_facts_of_a_record_are_left_out(entry):
 
 def test_another_pooling_is_another_encoding(tmp_path):
     model, tokenizer, _ = tiny_models.bert()
-    loaded, files = load_model(model, processor=tokenizer), set()
+    loaded = load_model(model, processor=tokenizer)
+    files = set()
     for pooling in ("mean", "cls", "last"):
         options = {"captions": CAPTIONS, "encoding": Encoding(pooling=pooling), "progress": False}
         path = tmp_path / f"{pooling}.npz"

@@ -29,7 +29,8 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def encoded(monkeypatch):
     """Texts that are encoded from now on."""
-    seen, call = [], sides.TextEncoder.__call__
+    seen = []
+    call = sides.TextEncoder.__call__
     monkeypatch.setattr(sides.TextEncoder, "__call__", lambda self, texts: seen.extend(texts) or call(self, texts))
     return seen
 
@@ -51,7 +52,8 @@ def test_the_command_scores_what_encode_and_evaluate_do_and_encodes_once(command
     assert f"saved the embeddings: {file}" in out.err
     run = ce.load_run(file)
     command(file, "--tasks", "coco_5k,cxc", "--output", tmp_path / "two")
-    one, two = report_of(tmp_path / "one"), report_of(tmp_path / "two")
+    one = report_of(tmp_path / "one")
+    two = report_of(tmp_path / "two")
     assert one["results"] == two["results"]
     assert one["provenance"]["model"] == run.model == "clip"
     assert "restriction" not in one["provenance"]

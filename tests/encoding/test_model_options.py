@@ -58,7 +58,8 @@ except ModelError as error:
 
 def test_a_revision_is_that_of_model_and_tokenizer(tmp_path, warm_python):
     """In a cache of the Hub with two commits, which differ in weights and in the order of their words."""
-    cache, expected = tmp_path / "hub" / "models--team--bert", {}
+    cache = tmp_path / "hub" / "models--team--bert"
+    expected = {}
     for name, commit, seed in (("main", "a" * 40, 0), ("old", "b" * 40, 1)):
         words = tiny_models.WORDS[:5] + tiny_models.WORDS[5:][:: 1 - 2 * seed]
         tokenizer = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(words)})
@@ -200,7 +201,8 @@ def test_a_sentence_transformers_model_encodes_images_too(st_clip, tmp_path):
 
 def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path):
     expected = st_clip.encode(tiny_models.TEXTS, prompt="find ")
-    output, options = tmp_path / "run.npz", {"captions": CAPTIONS, "progress": False}
+    output = tmp_path / "run.npz"
+    options = {"captions": CAPTIONS, "progress": False}
     for prompt in ("query", "find {}"):
         run = encode(load_model(st_clip, caption_prompt=prompt), output=output, **options)
         np.testing.assert_allclose(run.captions.vectors, expected, rtol=1e-4, atol=1e-5)
@@ -226,7 +228,8 @@ class SeesPrompts:
     """Stands in for a large model that reads an instruction beside every image."""
 
     def __init__(self, model):
-        self._model, self.seen = model, []
+        self._model = model
+        self.seen = []
 
     def __getattr__(self, name):
         return getattr(self._model, name)

@@ -172,7 +172,8 @@ def test_the_real_package_loads_checkpoints_of_training(prefix, bias, real_packa
 
 
 def test_the_real_package_gives_its_own_vectors(real_package, tmp_path):
-    open_clip, config = real_package, CONFIG
+    open_clip = real_package
+    config = CONFIG
     torch.manual_seed(0)
     weights = {name: tensor.contiguous() for name, tensor in open_clip.CLIP(**config).state_dict().items()}
     save_file(weights, tmp_path / "open_clip_model.safetensors")

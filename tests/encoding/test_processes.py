@@ -251,7 +251,9 @@ class OneOfTwo(processes.Processes):
 class Zeros:
     """A side of vectors without content."""
 
-    name, shard_size, ids = "captions", 64, np.arange(3000)
+    name = "captions"
+    shard_size = 64
+    ids = np.arange(3000)
 
     def identity(self, part):
         return [str(part)]
@@ -274,7 +276,8 @@ def test_process_that_joins_holds_the_run_once(tmp_path, on_disk):
 
 
 def test_only_the_first_process_joins(tmp_path):
-    output, options = tmp_path / "run.npz", {"key": "", "progress": False}
+    output = tmp_path / "run.npz"
+    options = {"key": "", "progress": False}
     assert encode_side(Zeros(), output, OneOfTwo(1, 2), **options) == (None, Notes())
     run, _ = encode_side(Zeros(), output, OneOfTwo(0, 2), **options)
     assert run.ids.tolist() == list(range(3000))

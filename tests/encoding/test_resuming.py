@@ -33,7 +33,8 @@ def parts():
 
 def interrupted(parts, output, monkeypatch, after=3, **options):
     """An encoding that dies after some shards of captions."""
-    stored, put = [], FolderStore.put
+    stored = []
+    put = FolderStore.put
 
     def put_or_die(store, start, fingerprint, shard):
         if len(stored) == after:
@@ -53,7 +54,8 @@ def interrupted(parts, output, monkeypatch, after=3, **options):
 
 def encoded_texts(monkeypatch):
     """The texts that are encoded from now on."""
-    seen, call = [], sides.TextEncoder.__call__
+    seen = []
+    call = sides.TextEncoder.__call__
     monkeypatch.setattr(sides.TextEncoder, "__call__", lambda self, texts: seen.extend(texts) or call(self, texts))
     return seen
 
@@ -86,7 +88,8 @@ def test_a_damaged_shard_is_encoded_anew(parts, tmp_path, monkeypatch):
 def test_shards_of_something_else_are_not_taken(other, parts, tmp_path, monkeypatch):
     interrupted(parts, tmp_path / "run.npz", monkeypatch)
     model, tokenizer, _ = parts
-    captions, options = CAPTIONS, {}
+    captions = CAPTIONS
+    options = {}
     if other == "weights":
         model.text_projection.weight.data[0, 0] += 1
     elif other == "texts":

@@ -28,7 +28,8 @@ def make(folder):
 
     def build(prompts=SAVED, default=None):
         model = st.SentenceTransformer(str(folder), device="cpu", prompts=prompts, default_prompt_name=default)
-        passes, plain = [], model.encode
+        passes = []
+        plain = model.encode
 
         def watch(inputs, **options):
             passes.append(options["prompt"])

@@ -25,7 +25,8 @@ def test_the_crops_are_corners_and_middle_of_the_image_and_its_mirror(size):
     width, height = size
     crops = crop_ten(gradient(width, height), TenCrops(40, 32))
     assert [crop.size for crop in crops] == [(32, 32)] * 10
-    right, bottom = width - 32, height - 32
+    right = width - 32
+    bottom = height - 32
     places = [(0, 0), (right, 0), (0, bottom), (right, bottom), (right // 2, bottom // 2)]
     assert [crop.getpixel((0, 0))[:2] for crop in crops[:5]] == places
     # Mirrored, a crop's first pixel is as far from the right.

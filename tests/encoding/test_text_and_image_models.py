@@ -75,7 +75,8 @@ def test_pooling_without_captions_is_refused():
 def test_texts_beyond_the_context_are_cut_and_counted():
     model, tokenizer, _ = tiny_models.bert()
     encoder = text_encoder(model, processor=tokenizer)
-    long, cut = " ".join(["dog"] * 40), " ".join(["dog"] * 22)
+    long = " ".join(["dog"] * 40)
+    cut = " ".join(["dog"] * 22)
     vectors = encoder([long, "a dog", cut])
     assert encoder.limit == 24
     assert encoder.truncated == 1
@@ -104,7 +105,8 @@ def test_a_batch_is_what_the_tokenizer_itself_makes_of_its_texts(name):
 def test_captions_are_tokenized_once(name, monkeypatch):
     """Also where each is scored with many images."""
     model, tokenizer, images = getattr(tiny_models, name)()
-    read, call = [], type(tokenizer).__call__
+    read = []
+    call = type(tokenizer).__call__
 
     def count(self, texts, *arguments, **options):
         read.extend(texts)
@@ -153,7 +155,8 @@ def test_image_models_give_pooled_features(name):
 def test_without_a_class_token_the_mean_over_places_and_no_patches_at_random():
     from transformers import IJepaConfig, IJepaModel
 
-    model, images = tiny_models.seeded(lambda: IJepaModel(IJepaConfig(**tiny_models.VISION))), tiny_models.vit_images()
+    model = tiny_models.seeded(lambda: IJepaModel(IJepaConfig(**tiny_models.VISION)))
+    images = tiny_models.vit_images()
     picture = tiny_models.picture(1)
     run = encode(model, images=[(1, picture)], processor=images, progress=False)
     with torch.inference_mode():
@@ -161,7 +164,8 @@ def test_without_a_class_token_the_mean_over_places_and_no_patches_at_random():
     close(run.images.vectors[0], states.mean(0).numpy())
     from transformers import ViTMAEConfig, ViTMAEModel
 
-    model, images = ViTMAEModel(ViTMAEConfig(**tiny_models.VISION)).eval(), tiny_models.vit_images()
+    model = ViTMAEModel(ViTMAEConfig(**tiny_models.VISION)).eval()
+    images = tiny_models.vit_images()
     options = {"images": [(1, tiny_models.picture(1))], "processor": images, "progress": False}
     with pytest.raises(ModelError, match=r"ViTMAEModel masks 75% of an image at random.*mask_ratio to 0\.0"):
         encode(model, **options)

@@ -39,7 +39,8 @@ def test_modules_of_concepts_equal_a_plain_loop(load_metric, name, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_similarity_equals_a_plain_loop_and_leaves_undefined_rows_out(load_metric, seed):
-    columns, table = metric_inputs.shown_concepts(seed), metric_inputs.similarities(seed)
+    columns = metric_inputs.shown_concepts(seed)
+    table = metric_inputs.similarities(seed)
 
     def similarity(one, other):
         return table[min(one, other)][max(one, other)]
@@ -55,7 +56,8 @@ def test_similarity_equals_a_plain_loop_and_leaves_undefined_rows_out(load_metri
 
 @pytest.mark.parametrize(("relative_to", "threshold"), [("smaller", 1.0), ("truth", 0.5), ("image", None)])
 def test_sizes_equal_a_plain_loop(load_metric, relative_to, threshold):
-    columns, options = metric_inputs.shown_concepts(4, sized=True), {"relative_to": relative_to, "threshold": threshold}
+    columns = metric_inputs.shown_concepts(4, sized=True)
+    options = {"relative_to": relative_to, "threshold": threshold}
     expected = [oracles.size_disagreement(*both, **options) for both in rows_of(columns, with_areas=True)]
     results = load_metric("size_disagreement").compute(**columns, **options)
     assert (results.pop("size_disagreement"), results.pop("size_disagreement_defined")) == mean_and_number(expected)
@@ -136,6 +138,7 @@ def test_a_mean_over_nothing_is_refused(load_metric):
 
 
 def test_a_concept_counts_once_per_time_it_is_listed(load_metric):
-    truth, shown = Counter(dog=10, disc=1), Counter(dog=1, disc=1)
+    truth = Counter(dog=10, disc=1)
+    shown = Counter(dog=1, disc=1)
     listed = {"predictions": [list(shown.elements())], "references": [list(truth.elements())]}
     assert load_metric("concept_enumeration").compute(**listed) == {"concept_enumeration": 9.0}

@@ -51,7 +51,8 @@ def test_the_example_in_the_card_gives_what_it_says(load_metric, spaces, name, m
 @pytest.mark.parametrize("name", RANKED)
 def test_a_module_of_ranks_equals_the_metric(load_metric, name, seed):
     spec, (columns, options) = SPECS[name], metric_inputs.inputs_of(SPECS[name], seed)
-    ranks, variants = ranks_by_hand(**columns), list(spec.variants())
+    ranks = ranks_by_hand(**columns)
+    variants = list(spec.variants())
     options |= {key: [variant[key] for variant in variants] for key in spec.parameters}
     results = load_metric(name).compute(**columns, **options, per_query=True)
     assert len(results) == 2 * len(variants)
@@ -166,13 +167,16 @@ def gains_of(columns, query, k):
 def test_graded_modules_equal_a_plain_loop(load_metric, k):
     columns = metric_inputs.graded(4, highest=5)
     results = load_metric("ndcg_at_k").compute(**columns, k=k, gallery_size=metric_inputs.GALLERY, per_query=True)
-    expected, covered, looked = [], 0, 0
+    expected = []
+    covered = 0
+    looked = 0
     for query, own in enumerate(columns["gains"]):
         found = gains_of(columns, query, k)
         gain = sum((one or 0) / np.log2(place + 2) for place, one in enumerate(found))
         ideal = sum(one / np.log2(place + 2) for place, one in enumerate(sorted(own, reverse=True)[:k]))
         expected.append(gain / ideal)
-        covered, looked = covered + sum(one is not None for one in found), looked + len(found)
+        covered = covered + sum(one is not None for one in found)
+        looked = looked + len(found)
     assert results[f"ndcg_at_{k}_per_query"] == pytest.approx(expected, abs=1e-12)
     assert results[f"ndcg_at_{k}"] == pytest.approx(np.mean(expected), abs=1e-12)
     assert results[f"ndcg_at_{k}_coverage"] == covered / looked
@@ -198,11 +202,15 @@ def test_modules_of_degrees_equal_a_plain_loop(load_metric, k):
     expected = [max(gain or 0 for gain in gains_of(columns, query, k)) for query in range(metric_inputs.QUERIES)]
     assert results[f"graded_recall_at_{k}_per_query"] == expected
     cut = {**columns, "predictions": [ranked[:6] for ranked in columns["predictions"]]}  # the largest R is 6
-    results, expected, covered, looked = load_metric("graded_r_precision").compute(**cut, per_query=True), [], 0, 0
+    results = load_metric("graded_r_precision").compute(**cut, per_query=True)
+    expected = []
+    covered = 0
+    looked = 0
     for query, own in enumerate(columns["gains"]):
         found = gains_of(columns, query, sum(gain > 0 for gain in own))
         expected.append(sum(gain or 0 for gain in found) / len(found))
-        covered, looked = covered + sum(gain is not None for gain in found), looked + len(found)
+        covered = covered + sum(gain is not None for gain in found)
+        looked = looked + len(found)
     assert results["graded_r_precision_per_query"] == pytest.approx(expected)
     assert results["graded_r_precision_coverage"] == covered / looked
 
@@ -244,7 +252,8 @@ def test_what_gives_no_graded_r_precision(load_metric, changed, message):
 @pytest.mark.parametrize("policy", ["not_entailed", "leave_out", "classifier"])
 def test_entailment_equals_a_plain_loop_under_each_policy(load_metric, policy):
     # Under leave_out every query needs a label among its top K.
-    columns, k = metric_inputs.graded(6), metric_inputs.GALLERY if policy == "leave_out" else 20
+    columns = metric_inputs.graded(6)
+    k = metric_inputs.GALLERY if policy == "leave_out" else 20
     chosen = (lambda queries, items: (queries + items) % 2) if policy == "classifier" else policy
     results = load_metric("entail_at_k").compute(**columns, k=k, unjudged=chosen, per_query=True)
     expected = []

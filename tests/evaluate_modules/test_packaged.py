@@ -40,7 +40,9 @@ def forbid_building(monkeypatch):
 @pytest.mark.parametrize("name", sample_configs())
 def test_the_rows_are_those_of_a_built_folder(name, get, tmp_path):
     """Read from its Parquet files with pyarrow alone: another way out of the raw files than the one under test."""
-    config, loaded, streamed = dataset_configs()[name], get(name), get(name, streaming=True)
+    config = dataset_configs()[name]
+    loaded = get(name)
+    streamed = get(name, streaming=True)
     assert isinstance(loaded, datasets.DatasetDict)
     build_folder(tmp_path / "built", configs=[name], data_dir="sample", progress=False)
     files = sorted((tmp_path / "built" / name).iterdir())
@@ -56,7 +58,8 @@ def test_the_rows_are_those_of_a_built_folder(name, get, tmp_path):
 
 def test_defaults_slices_and_sums(get, monkeypatch):
     assert get(split="test").column_names[0] == "image_id"
-    test, validation = get("sts", "test"), get("sts", "val")
+    test = get("sts", "test")
+    validation = get("sts", "val")
     assert list(get("sts", "val+test")) == [*validation, *test]
     assert list(get("sts", "test[:3]")) == list(test.select(range(3)))
     streamed = get("sts", "val", streaming=True)

@@ -46,7 +46,8 @@ assert isinstance(rows[1]["captions"], list), rows.features
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, sample_library):
-    photographs, output = tmp_path_factory.mktemp("photographs"), tmp_path_factory.mktemp("built") / "data"
+    photographs = tmp_path_factory.mktemp("photographs")
+    output = tmp_path_factory.mktemp("built") / "data"
     for split in ("validation", "test"):
         for name in sample_library.split(split).images["file_name"].to_pylist()[1:]:
             Image.new("RGB", (16, 12), "green").save(photographs / name)

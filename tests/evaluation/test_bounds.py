@@ -131,7 +131,8 @@ def labellings(retrieved, open_items):
 
 def evaluate_labellings(case, retrieved, open_items, function):
     """(L, Q) values of all labellings, each evaluated from the scores, and their (L,) probabilities."""
-    values, chances = [], []
+    values = []
+    chances = []
     columns = case.columns(retrieved.ids)
     rows = np.arange(len(columns))[:, None]
     p = case.probabilities[rows, columns]
@@ -158,7 +159,8 @@ def extremes_of_every_labelling(case, function, most):
 
 
 def check_case(case, name, parameters, depth):
-    retrieved, spec = case.retrieved(depth), metrics()[name]
+    retrieved = case.retrieved(depth)
+    spec = metrics()[name]
     k = parameters.get("k", depth)
     open_items = retrieved.unjudged & (np.arange(retrieved.ids.shape[1]) < k)
     columns = case.columns(retrieved.ids)
@@ -176,7 +178,8 @@ def check_case(case, name, parameters, depth):
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
     bounds = bounds_of_ranks(Variant(spec, parameters), retrieved, p)
     low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
-    low, high = average(low), average(high)
+    low = average(low)
+    high = average(high)
     assert bounds.low <= low + 1e-12
     assert bounds.high >= high - 1e-12
     if "k" in parameters or (depth >= case.scores.shape[1] and len(np.unique(case.scores)) == case.scores.size):
@@ -206,7 +209,8 @@ def test_folds_have_tops_of_their_own(name):
 
 
 def test_positives_of_another_fold_are_lost_and_not_none():
-    scores, positive = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]]), np.zeros((2, 4), bool)
+    scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
+    positive = np.zeros((2, 4), bool)
     positive[0, 1] = positive[1, 3] = True  # of the first query in the other fold alone
     folds = np.array([0, 1]), np.array([0, 1, 0, 1])
     case = Case(scores, positive, np.zeros((2, 4), bool), np.zeros(2, int), np.full((2, 4), 0.5), folds)
@@ -218,7 +222,8 @@ def test_positives_of_another_fold_are_lost_and_not_none():
 @pytest.mark.parametrize("scores", [[5, 5, 5, 5, 5], [7, 7, 7, 5, 5], [7, 7, 5, 5, 5]])
 def test_a_fold_with_more_items_is_read_no_deeper_and_its_ties_are_kept(scores):
     """The first fold has five items and the second three: of the top four three are read, and the tie goes on below."""
-    every, positive = np.array([[*scores, 9, 9, 9], [9.0] * 5 + [5, 4, 3]]), np.zeros((2, 8), bool)
+    every = np.array([[*scores, 9, 9, 9], [9.0] * 5 + [5, 4, 3]])
+    positive = np.zeros((2, 8), bool)
     positive[1, 5] = True
     folds = np.array([0, 1]), np.array([0] * 5 + [1] * 3)
     case = Case(every, positive, np.zeros((2, 8), bool), np.array([1, 0]), np.full((2, 8), 0.5), folds)
@@ -262,7 +267,8 @@ def test_items_that_tie_across_the_cut_can_all_be_positive():
 @pytest.mark.parametrize(("name", "parameters"), [("recall_at_k", {"k": 4}), ("mrr", {}), ("map_at_r", {})])
 def test_expected_value_does_not_depend_on_ids(name, parameters):
     """Four items tie, not all of which are retrieved; the others count as wrong."""
-    scores, positive = np.array([[9.0, 5, 5, 5, 5, 1]]), np.eye(1, 6, 5, dtype=bool)
+    scores = np.array([[9.0, 5, 5, 5, 5, 1]])
+    positive = np.eye(1, 6, 5, dtype=bool)
     probabilities = np.array([[0.2, 0.1, 0.9, 0.5, 0.8, 0.0]])
     expected = set()
     for order in itertools.permutations(range(6)):
@@ -281,7 +287,8 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     gains = np.where(judged, random.choice(kinds, size=judged.shape), 0.0)
     judged[:, 0], gains[:, 0] = True, 1.0
     rows, columns = np.nonzero(judged)
-    queries, gallery = np.arange(n_queries), 10 + np.arange(n_items)
+    queries = np.arange(n_queries)
+    gallery = 10 + np.arange(n_items)
     judgments = Judgments.from_pairs(queries, gallery, rows, 10 + columns, gains=gains[judged])
     scores = random.integers(levels, size=judged.shape).astype(np.float32)
     reader = TopRows(judgments, depth)
@@ -292,7 +299,9 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
 @pytest.mark.parametrize("name", [name for name, spec in metrics().items() if isinstance(spec, TopMetric)])
 def test_expected_value_of_the_top_does_not_depend_on_ids(name):
     """Of two items that tie for the second place one is below, and counts as wrong."""
-    spec, scores, chances = metrics()[name], [9.0, 5, 5, 1], [0.2, 0.1, 0.9, 0.0]
+    spec = metrics()[name]
+    scores = [9.0, 5, 5, 1]
+    chances = [0.2, 0.1, 0.9, 0.0]
     expected = set()
     for order in map(list, itertools.permutations(range(4))):
         judgments = Judgments.from_pairs([1], 10 + np.arange(4), [1], [10 + order.index(3)], gains=[1.0])
@@ -318,7 +327,8 @@ def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new)
 def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
     """A metric at R has no K: so many items are retrieved, and it looks at R more once all of them have labels."""
     spec = metrics()[name]
-    gain, own_k = HIGHEST_GAIN[spec.gains], {"k": k} if spec.parameters else {}
+    gain = HIGHEST_GAIN[spec.gains]
+    own_k = {"k": k} if spec.parameters else {}
     others = (0.5, 1e-300) if spec.gains == "degrees" else ()
     for seed in range(4):
         judgments, judged, gains, top, p = draw_graded(seed, spec, depth=5 if own_k else 8)
@@ -355,7 +365,8 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
 
 @pytest.mark.parametrize("k", [1, 3, 4])
 def test_bounds_of_ndcg_are_those_of_all_ratings(k):
-    spec, discounts = metrics()["ndcg_at_k"], 1 / np.log2(np.arange(2, k + 2))
+    spec = metrics()["ndcg_at_k"]
+    discounts = 1 / np.log2(np.arange(2, k + 2))
     for seed in range(12):
         judgments, judged, gains, top, _ = draw_graded(seed, spec, n_queries=1, n_items=6, depth=k)
         columns = top.ids[0] - 10

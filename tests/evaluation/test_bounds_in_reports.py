@@ -89,7 +89,8 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_o
     judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "t2i")
     top = ranked(run).find_top(judgments, "t2i", 10)
     fewer = sum(item in rated_down.get(q, ()) for q, row in zip(top.query_ids, top.ids, strict=True) for item in row)
-    wide, narrow = found["coco_5k/t2i/recall_at_10"], found["cxc/t2i/recall_at_10"]
+    wide = found["coco_5k/t2i/recall_at_10"]
+    narrow = found["cxc/t2i/recall_at_10"]
     assert fewer > 0
     assert wide.unjudged - narrow.unjudged == fewer
 

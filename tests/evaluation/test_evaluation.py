@@ -79,9 +79,11 @@ def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
 def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library, report_of):
     """Text vectors of two captions of one image point the same way but for captions 2 and 3, which swap images."""
     captions = sample_library.split("test").captions
-    ids, images = captions["caption_id"].to_numpy(), captions["image_id"].to_numpy()
+    ids = captions["caption_id"].to_numpy()
+    images = captions["image_id"].to_numpy()
     vectors = np.eye(ids.size)[np.unique(images, return_inverse=True)[1]]
-    first, other = 0, int(np.flatnonzero(images != images[0])[0])
+    first = 0
+    other = int(np.flatnonzero(images != images[0])[0])
     vectors[[first, other]] = vectors[[other, first]]
     scores = report_of(EmbeddingsRun(None, Embeddings(ids, vectors)), "co_captions").scores
     hits = ids.size - 2  # of the others, those whose image lost a caption tie with the one that came instead
@@ -209,7 +211,8 @@ def test_equal_scores_are_legal_and_doubted(sample_library, report_of, make_run)
 )
 def test_ranking_cut_within_a_tie_is_doubted(sample_library, score, depth, cut):
     """The first five items of every list are its positives."""
-    content, lists = sample_library.split("test"), {}
+    content = sample_library.split("test")
+    lists = {}
     for image in content.image_ids.tolist():
         others = content.caption_image_ids != image
         lists[image] = content.caption_ids[np.argsort(others, kind="stable")][:depth].tolist()

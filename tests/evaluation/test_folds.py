@@ -23,7 +23,8 @@ def small_folds(monkeypatch):
 
 def fold_of_images(library):
     """Image to its fold, from the raw order of captions."""
-    content, order = library.split("test"), library.read("coco_test_ids", read_ids)
+    content = library.split("test")
+    order = library.read("coco_test_ids", read_ids)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     size = order.size // FOLDS
     return {owner[caption]: place // size for place, caption in enumerate(order.tolist())}

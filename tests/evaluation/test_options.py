@@ -123,7 +123,8 @@ def test_intervals_by_image_take_the_images_behind_the_captions(run, report_of):
         {row.key: row for row in report_of(run, "coco_5k", intervals=kind).results}
         for kind in ("binomial", "binomial_images")
     )
-    wider, same = "coco_5k/t2i/recall_at_10", "coco_5k/i2t/recall_at_10"
+    wider = "coco_5k/t2i/recall_at_10"
+    same = "coco_5k/i2t/recall_at_10"
     assert (images[wider].low, images[wider].high) == wilson(
         np.arange(300) < round(images[wider].value * 300), 0.95, trials=60
     )

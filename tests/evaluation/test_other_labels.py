@@ -96,8 +96,10 @@ def queries_and_gallery(library, name, direction):
 
 @pytest.mark.parametrize("sources", [SOURCES, ("coco",), ("eccv",), ("mine",), ("cxc", "mine"), ("coco", "eccv")])
 def test_values_are_those_of_dicts_and_sets(library, file, make_run, sources):
-    run, said = make_run(library), said_positive(library, file)
-    orders, content = orders_of(run), library.split("test")
+    run = make_run(library)
+    said = said_positive(library, file)
+    orders = orders_of(run)
+    content = library.split("test")
     names = ("coco_5k", "cxc_rated", "eccv_caption")
     metrics = ["recall_at_k", "r_precision", "map_at_r"]
     report = ce.evaluate(run, names, metrics=metrics, data_dir=library, sources=sources, **QUIET)
@@ -143,7 +145,8 @@ def test_a_task_on_its_own_sources_has_its_own_values(library, make_run, name, s
 
 
 def test_within_one_modality_labels_of_pairs_say_nothing(library, make_run):
-    run, keys = make_run(library), ("cxc/t2t", "cxc/i2i", "co_captions/t2t")
+    run = make_run(library)
+    keys = ("cxc/t2t", "cxc/i2i", "co_captions/t2t")
     found = ce.evaluate(run, keys, data_dir=library, sources=SOURCES, **QUIET).scores
     without = ce.evaluate(run, keys, data_dir=library, sources=("coco", "cxc"), **QUIET).scores
     assert found == without
@@ -220,7 +223,8 @@ def _judged(library, name, direction, sources):
 
 
 def test_a_part_of_the_split_on_other_labels(library, file, make_run):
-    run, said = make_run(library), said_positive(library, file)
+    run = make_run(library)
+    said = said_positive(library, file)
     report = ce.evaluate(run, "coco_5k", data_dir=library, sources=SOURCES, limit=20, **QUIET)
     content = library.split("test")
     images = set(np.sort(content.image_ids)[:20].tolist())
@@ -240,7 +244,8 @@ def test_folds_keep_positives_of_their_own_alone(monkeypatch, library, file, mak
 
     monkeypatch.setattr(coco_1k, "IMAGES", 60)
     monkeypatch.setattr(coco_1k, "CAPTIONS", 300)
-    run, said = make_run(library), said_positive(library, file)
+    run = make_run(library)
+    said = said_positive(library, file)
     report = ce.evaluate(
         run, "coco_1k", metrics=["recall_at_k", "map_at_r"], data_dir=library, sources=SOURCES, **QUIET
     )
@@ -249,7 +254,8 @@ def test_folds_keep_positives_of_their_own_alone(monkeypatch, library, file, mak
 
 
 def check_folds(report, library, said, orders, metrics):
-    content, order = library.split("test"), library.read("coco_test_ids", read_ids)
+    content = library.split("test")
+    order = library.read("coco_test_ids", read_ids)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     size = order.size // 5
     folds = [order[place : place + size].tolist() for place in range(0, order.size, size)]
@@ -272,7 +278,8 @@ def check_folds(report, library, said, orders, metrics):
 
 @pytest.fixture(scope="module")
 def scores(library):
-    random, content = np.random.default_rng(0), library.split("test")
+    random = np.random.default_rng(0)
+    content = library.split("test")
     drawn = random.standard_normal((content.image_ids.size, content.caption_ids.size))
     return ScoresRun(content.image_ids, content.caption_ids, drawn)
 
@@ -319,7 +326,8 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
 
 def test_description_of_a_task_names_the_sources(reports):
     plain, report = (render_html(Page(each)) for each in reports)
-    own, others = "A caption is positive only for the image", "any of these labels says so: coco + cxc + eccv + mine"
+    own = "A caption is positive only for the image"
+    others = "any of these labels says so: coco + cxc + eccv + mine"
     assert (own in plain, others in plain) == (True, False)
     assert (own in report, others in report) == (False, True)
 
@@ -384,7 +392,8 @@ def test_nothing_that_a_label_file_says_runs_in_a_page(tmp_path, sample_library,
 
 
 def test_shown_queries_tell_what_the_labels_say(library, reports, scores, tmp_path_factory, sample_library):
-    plain, run = reports[0], scores
+    plain = reports[0]
+    run = scores
     # Of every image's ten captions, one is labelled a match and eight are labelled none.
     best = run.caption_ids[np.argsort(-run.scores, axis=1)[:, :9]].tolist()
     pairs = [(image, caption) for image, own in zip(run.image_ids.tolist(), best, strict=True) for caption in own]

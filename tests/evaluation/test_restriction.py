@@ -126,7 +126,8 @@ def test_missing_images_leave_every_caption_in_the_galleries(sample_library, rep
 
 def test_folds_shrink_to_what_is_left(sample_library):
     judged = in_folds(task("coco_5k").judgments(sample_library.split("test"), "t2i"))
-    queries, items = judged.query_ids[::4], judged.gallery_ids[1::5]
+    queries = judged.query_ids[::4]
+    items = judged.gallery_ids[1::5]
     rest = judged.without(queries, items)
     expected = {
         query: (
@@ -149,7 +150,8 @@ def test_gains_of_zero_keep_no_query():
 
 
 def test_a_limit_keeps_the_first_images_and_their_captions(sample_library, report_of):
-    run, content = near_run(sample_library), sample_library.split("test")
+    run = near_run(sample_library)
+    content = sample_library.split("test")
     first = np.sort(content.image_ids)[:20]
     images = np.setdiff1d(content.image_ids, first)
     captions = content.caption_ids[np.isin(content.caption_image_ids, images)]

@@ -178,7 +178,8 @@ def test_a_rating_that_equals_the_threshold_is_positive(sample_library, directio
 
 def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(monkeypatch):
     """Images 1 and 2 were rated 1 and 4, images 1 and 3 rated 0 once: 3 has no gain and is no query."""
-    ids, nan = np.array([1, 2, 3]), np.nan
+    ids = np.array([1, 2, 3])
+    nan = np.nan
     monkeypatch.setattr(
         "cxc_eccv.judgments.merging.merge",
         lambda *_, **__: SimpleNamespace(
@@ -201,7 +202,8 @@ def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library
     for direction, (image, caption) in (("i2t", ("query_id", "item_id")), ("t2i", ("item_id", "query_id"))):
         table = sample_library.split("test").eccv("eccv", direction)
         verified |= set(zip(table[image].to_pylist(), table[caption].to_pylist(), strict=True))
-    images, captions = pairs.query_ids[pairs.queries[eccv]], pairs.gallery_ids[pairs.items[eccv]]
+    images = pairs.query_ids[pairs.queries[eccv]]
+    captions = pairs.gallery_ids[pairs.items[eccv]]
     known = set(pairs.gallery_ids.tolist())
     assert set(zip(images.tolist(), captions.tolist(), strict=True)) == {one for one in verified if one[1] in known}
 
@@ -209,7 +211,8 @@ def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library
 def test_both_directions_share_the_distances_of_category_sets(sample_library):
     to_captions, to_images = (category_matches(sample_library.split("test"), direction) for direction in ("i2t", "t2i"))
     assert to_captions.distances is to_images.distances
-    content, sets = sample_library.split("test"), sample_library.split("test").categories()
+    content = sample_library.split("test")
+    sets = sample_library.split("test").categories()
     present = dict(zip(sets.image_ids.tolist(), sets.present, strict=True))
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     for matches, image_of in ((to_captions, (int, owner.get)), (to_images, (owner.get, int))):

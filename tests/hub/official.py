@@ -12,7 +12,8 @@ from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
-BENCHMARK, MODEL = "org/cxc_eccv", "me/clip"
+BENCHMARK = "org/cxc_eccv"
+MODEL = "me/clip"
 
 NAMES = ("karpathy_test", "eccv_image_to_caption", "eccv_caption_to_image", "sts_test", "sits_test", "sis_test")
 FILES = {name: load_catalog().entry(name).sha256 for name in NAMES}

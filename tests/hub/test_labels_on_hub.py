@@ -173,7 +173,8 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     assert after["labels"]["files"]["mine"]["version"] == "2.0.0"
     assert after["labels"]["files"]["mine"]["revision"] == repository.branches["main"][-1].oid != first
     # What is there once is there without the Hub too.
-    offline, restore = "import os; os.environ['CXC_ECCV_OFFLINE'] = '1'\n", "\ndel os.environ['CXC_ECCV_OFFLINE']"
+    offline = "import os; os.environ['CXC_ECCV_OFFLINE'] = '1'\n"
+    restore = "\ndel os.environ['CXC_ECCV_OFFLINE']"
     hub.requests.clear()
     assert client.code(offline + EVALUATE + restore, "org/twice").told == after
     assert not hub.requests

@@ -21,7 +21,8 @@ def wrapped(error, cause):
     return error
 
 
-PUT, COMMIT = "^PUT", "POST .*/commit/"
+PUT = "^PUT"
+COMMIT = "POST .*/commit/"
 LISTING = "GET .*/tree/"
 
 

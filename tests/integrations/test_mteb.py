@@ -46,7 +46,9 @@ class Model:
     def __init__(self, name="org/model", similarity="cosine"):
         details = {"name": name, "revision": "1", "modalities": ["text", "image"]}
         self.mteb_model_meta = ModelMeta.create_empty(overwrites=details)
-        self.kind, self.given, self.vectors = similarity, [], {}
+        self.kind = similarity
+        self.given = []
+        self.vectors = {}
 
     def encode(self, inputs, *, task_metadata, hf_split, hf_subset, prompt_type=None, **options):
         batches = list(inputs)
@@ -60,7 +62,8 @@ class Model:
         return torch.from_numpy(self.vectors[modality])
 
     def similarity(self, left, right):
-        left, right = torch.as_tensor(left), torch.as_tensor(right)
+        left = torch.as_tensor(left)
+        right = torch.as_tensor(right)
         if self.kind == "cosine":
             left, right = (torch.nn.functional.normalize(side) for side in (left, right))
         return -torch.cdist(left, right) if self.kind == "distance" else left @ right.T
@@ -102,7 +105,8 @@ MAIN = {
 @pytest.mark.parametrize("split", ["test", "validation"])
 @pytest.mark.parametrize("direction", ROLES)
 def test_scores_are_those_of_the_vectors(direction, split, sample_library):
-    model, task = Model(), make_task(direction, split=split)
+    model = Model()
+    task = make_task(direction, split=split)
     result = evaluate(model, task, encode_kwargs={"batch_size": 7})
     (scores,) = result.scores[split]
     ids = {
@@ -133,7 +137,8 @@ def test_items_are_given_as_they_are_and_the_task_is_described(sample_library, t
     assert captions.items == sample_library.split("test").captions["text"].to_pylist()
     for path in IMAGES.rglob("*.jpg"):
         tiny_models.picture(1, mode="L").save(tmp_path / path.name)
-    images, task = Model(), make_task("i2i", images=tmp_path)
+    images = Model()
+    task = make_task("i2i", images=tmp_path)
     evaluate(images, task)
     assert {image.mode for image in images.items} == {"RGB"}
     task.load_data()

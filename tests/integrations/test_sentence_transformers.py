@@ -82,7 +82,8 @@ def test_saved_prompts_of_roles_are_used(text_model, sample_library):
     evaluator = CxcEccvEvaluator(data_dir="sample")
     found = evaluator(text_model)
     table = sample_library.split("validation").captions
-    ids, texts = table["caption_id"].to_numpy(), table["text"].to_pylist()
+    ids = table["caption_id"].to_numpy()
+    texts = table["text"].to_pylist()
     encoders = {"caption_query": text_model.encode_query, "caption_symmetric": text_model.encode}
     roles = {name: Embeddings(ids, encode_role(texts)) for name, encode_role in encoders.items()}
     run = EmbeddingsRun(None, Embeddings(ids, text_model.encode_document(texts)), roles=roles)
@@ -152,7 +153,8 @@ def test_options_reach_the_model(text_model, sample_library):
 def test_options_reach_the_model_for_images_too(image_model, sample_library, monkeypatch):
     monkeypatch.setattr("cxc_eccv.integrations.sentence_transformers.PICTURES", 7)
     evaluator = CxcEccvEvaluator(data_dir=sample_library, images=IMAGES, truncate_dim=4, batch_size=3)
-    asked, encode = [], image_model.encode
+    asked = []
+    encode = image_model.encode
     monkeypatch.setattr(image_model, "encode", lambda parts, **own: asked.append(own) or encode(parts, **own))
     found = evaluator._encode_images(image_model, "clip", RoleInput(NO_PROMPT))
     assert found.vectors.shape == (len(evaluator.images), 4)

@@ -35,7 +35,9 @@ def rows_of(pairs):
 
 def test_provenance_of_every_image_to_text_pair(world):
     table = rows_of(merge(world.write().split("test"), "i2t"))
-    link, rated, verified = "coco: original link", "cxc: sits >= 3", "eccv: verified positive"
+    link = "coco: original link"
+    rated = "cxc: sits >= 3"
+    verified = "eccv: verified positive"
     assert table == {
         (1, 11): (("coco", "cxc", "eccv"), (link, rated, verified), True, False),
         (1, 12): (("coco", "cxc"), (link,), True, True),
@@ -69,7 +71,8 @@ def test_override_lets_the_latest_source_decide(world):
 
 def test_text_to_text_judges_both_orders(world):
     table = rows_of(merge(world.write().split("test"), "t2t"))
-    together, rated = "coco: captions of one image", "cxc: sts >= 3"
+    together = "coco: captions of one image"
+    rated = "cxc: sts >= 3"
     assert table[11, 21] == table[21, 11] == (("cxc",), (rated,), True, False)
     assert table[12, 31] == (("cxc",), (), False, False)
     assert table[11, 12] == (("coco",), (together,), True, False)

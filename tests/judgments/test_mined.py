@@ -118,7 +118,8 @@ def test_a_machine_says_nothing_where_people_judged(mined, policy):
 def test_no_task_and_no_entailment_label_takes_them(mined):
     """Not even from a library that holds them; a caller who names the source gets them."""
     file = mined("test", some_pairs(Library("sample").split("test"), 60))
-    without, holding = Library("sample"), Library("sample", mined=[file])
+    without = Library("sample")
+    holding = Library("sample", mined=[file])
     assert all("mined" not in task.label_sources for task in tasks().values())
     for task in tasks().values():
         for direction in task.part_names:

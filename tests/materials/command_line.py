@@ -12,7 +12,8 @@ from cxc_eccv.cli.app import main
 
 def run_command(*arguments, status=0, cwd="."):
     """What it prints, and its messages; fails unless the exit status is the expected one. Offline, without settings."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with contextlib.ExitStack() as around:
         patch = around.enter_context(pytest.MonkeyPatch.context())
         patch.delenv("CXC_ECCV_DATA", raising=False)

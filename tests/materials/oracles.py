@@ -199,7 +199,9 @@ def area_difference(truth, retrieved, relative_to):
 
 def size_disagreement(truth, shown, relative_to="smaller", threshold=1.0):
     """Of all matchings the one of the smallest sum and then of the fewest large differences; None without any."""
-    share, total, matched = 0, 0.0, 0
+    share = 0
+    total = 0.0
+    matched = 0
     for concept in truth:
         if concept not in shown:
             continue
@@ -209,7 +211,9 @@ def size_disagreement(truth, shown, relative_to="smaller", threshold=1.0):
             large = 0 if threshold is None else sum(one >= threshold for one in differences)
             found.append((round(sum(differences), 9), large, len(pairs)))
         smallest, large, size = min(found)
-        share, total, matched = share + large, total + smallest / size, matched + size
+        share = share + large
+        total = total + smallest / size
+        matched = matched + size
     if not matched:
         return None
     return total if threshold is None else share / matched

@@ -61,7 +61,8 @@ def ranked_lists(run, direction, *, scored, depth=None):
 
 def by_sorting(run, judgments, direction):
     """Ranks, ties and gallery size of every query."""
-    every, found = products(run, direction), []
+    every = products(run, direction)
+    found = []
     for query, positives in oracles.positives_of(judgments).items():
         scores = {item: every[query][item] for item in oracles.gallery_of(judgments, query)}
         ranked = oracles.ranking(scores, positives)
@@ -94,7 +95,8 @@ def unit_vectors(run):
 
 def orders_of(run):
     """Direction to each query's whole ranking, by plain matrix products and sorting."""
-    orders, units = {}, unit_vectors(run)
+    orders = {}
+    units = unit_vectors(run)
     for direction in DIRECTIONS:
         queries, items = sides_of_run(run, direction)
         order = np.argsort(-(units[direction[0]] @ units[direction[-1]].T), axis=1, kind="stable")

@@ -110,10 +110,16 @@ def main_module(words, path):
     """Code to run as ``__main__`` with its arguments in place, and the names it begins with."""
     module = sys.modules["__main__"] = type(sys)("__main__")
     if words[0] == "-c":
-        code, name, first, sys.argv = words[1], "<string>", "", ["-c", *words[2:]]
+        code = words[1]
+        name = "<string>"
+        first = ""
+        sys.argv = ["-c", *words[2:]]
     else:
         file = Path(words[0]).absolute()
-        code, name, first, sys.argv = file.read_text(encoding="utf-8"), str(file), str(file.parent), words
+        code = file.read_text(encoding="utf-8")
+        name = str(file)
+        first = str(file.parent)
+        sys.argv = words
         module.__file__ = name
     sys.path[:] = [first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *path]
     return compile(code, name, "exec"), vars(module)

@@ -13,7 +13,8 @@ from cxc_eccv.types.concept_pairs import ConceptPairs
 
 TRUTH = ("trunk", "hill", "tree", "sky", "field", "branch", "head", "leg", "leaf", "zebra", "mane")
 RETRIEVED = ("grassland", "field", "zebra", "mane", "grass")
-FOUR_ZEBRAS, SEVEN_ZEBRAS = [0.02, 0.03, 0.05, 0.08], [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.09]
+FOUR_ZEBRAS = [0.02, 0.03, 0.05, 0.08]
+SEVEN_ZEBRAS = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.09]
 """At their best matching, none is twice another."""
 
 
@@ -35,7 +36,8 @@ def test_the_worked_example_without_wordnet():
     assert size_disagreement(worked_example(n_zebras=4)).tolist() == [2 / 6]
     assert size_disagreement(worked_example(n_zebras=5)).tolist() == [2 / 7]
     one = worked_example(n_zebras=4)
-    truth, shown = one.truths[0], one.retrieved[0]
+    truth = one.truths[0]
+    shown = one.retrieved[0]
     differences = {name: match_sizes(truth[name], shown[name]) for name in truth.keys() & shown.keys()}
     assert differences["mane.n.01"].round(3).tolist() == [2.3]
     assert differences["field.n.01"].round(3).tolist() == [1.369]

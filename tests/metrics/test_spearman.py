@@ -58,12 +58,14 @@ def test_a_seed_fixes_the_samples_and_another_changes_them(random):
 
 
 def test_fewer_samples_are_the_first_of_more(random):
-    pairs, scores = some_pairs(random), random.random(N_ROWS)
+    pairs = some_pairs(random)
+    scores = random.random(N_ROWS)
     assert bootstrap_spearman(pairs, scores, 5).tolist() == bootstrap_spearman(pairs, scores, 50)[:5].tolist()
 
 
 def test_float32_and_integer_scores_are_ranked_as_they_are(random):
-    pairs, scores = some_pairs(random), random.integers(0, 9, N_ROWS)
+    pairs = some_pairs(random)
+    scores = random.integers(0, 9, N_ROWS)
     wide = bootstrap_spearman(pairs, scores.astype(np.float64), 5)
     assert bootstrap_spearman(pairs, scores, 5).tolist() == wide.tolist()
     assert bootstrap_spearman(pairs, scores.astype(np.float16), 5).tolist() == wide.tolist()
@@ -127,7 +129,8 @@ def test_options_outside_their_range_raise(options):
 
 
 def test_a_repeated_row_counts_as_often_as_it_is_chosen(random):
-    pairs, scores = some_pairs(random), random.random(N_ROWS)
+    pairs = some_pairs(random)
+    scores = random.random(N_ROWS)
     rows = np.array([5, 5, 9, 200, 5, 17])
     expected = spearmanr(pairs.ratings[rows], scores[rows]).statistic
     assert CodedPairs.of(pairs, scores).spearman([rows[None]])[0] == pytest.approx(expected, abs=1e-12)
@@ -162,7 +165,8 @@ def test_draws_do_not_depend_on_the_order_of_the_rows():
 
 
 def test_draws_do_not_depend_on_the_order_of_two_ratings_of_one_pair():
-    queries, items = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2)
+    queries = np.repeat(np.arange(6), 2)
+    items = np.repeat(np.arange(6), 2)
     ratings = np.arange(12.0)
     swapped = np.arange(12) ^ 1
     there = [ratings[rows].tolist() for rows in query_draws(RatedPairs(queries, items, ratings), 9)]

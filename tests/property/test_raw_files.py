@@ -199,7 +199,8 @@ INSTANCES = {
         for n, category in ((5, 90), (6, 1))
     ],
 }
-CAPTION, IMAGE = "COCO_val2014:sentid:{}", "COCO_val2014_{:012d}.jpg"
+CAPTION = "COCO_val2014:sentid:{}"
+IMAGE = "COCO_val2014_{:012d}.jpg"
 STS = "caption1,caption2,agg_score,sampling_method\n" + "".join(
     f"{CAPTION.format(a)},{CAPTION.format(b)},{score},c2c_isim\n"
     for a, b, score in ((1, 2, 3.5), (2, 11, 0), (3, 1, 5))
@@ -285,7 +286,8 @@ WEIRD = [None, True, [], {}, [1], {"id": 1}, "", "7", "\0", -1, 0.5, 1e300, 2**6
 def check(form, data, path):
     """Read a file; True where it was accepted."""
     path.write_bytes(data)
-    message, found = "", None
+    message = ""
+    found = None
     try:
         found = form.read(path)
     except MalformedSource as error:
@@ -330,6 +332,7 @@ def test_another_value_anywhere(name, new, tmp_path):
 
 @pytest.mark.parametrize("new", WEIRD, ids=lambda value: f"{value!r:.12}")
 def test_another_value_in_a_line(new, tmp_path):
-    form, record = FORMATS["SNLI-VE"], json.loads(JSONL.splitlines()[0])
+    form = FORMATS["SNLI-VE"]
+    record = json.loads(JSONL.splitlines()[0])
     for place in places_of(record):
         check(form, json.dumps(replaced(record, place, new)).encode(), tmp_path / form.name)

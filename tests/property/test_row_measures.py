@@ -18,7 +18,8 @@ LOOKS = ((0, None), (1, None), (2, None), (0, 2))
 
 def scores_of(run, judgments, direction):
     """Query id to item id to the exact inner product, over the query's gallery."""
-    scores, own = products(run, direction), direction[0] == direction[-1]
+    scores = products(run, direction)
+    own = direction[0] == direction[-1]
     return {
         query: {item: scores[query][item] for item in judgments.gallery_ids.tolist() if not (own and item == query)}
         for query in judgments.query_ids.tolist()
@@ -113,7 +114,9 @@ def check_readers(data, block_size):
     run, i2t = data.draw(strategies.judged_runs("i2t"))
     requests = {"i2t": ("i2t", i2t), "t2i": ("t2i", data.draw(strategies.judgments_of(run, "t2i")))}
     kept = {name: requests[name] for name in data.draw(st.sets(st.sampled_from(["i2t", "t2i"])))}
-    top, hits, readers = {}, {}, {}
+    top = {}
+    hits = {}
+    readers = {}
     for direction in data.draw(st.sets(st.sampled_from(["i2t", "t2i"]), min_size=1)):
         top[direction] = data.draw(strategies.graded_judgments_of(run, direction))
         hits[direction] = data.draw(strategies.category_matches_of(run, direction))

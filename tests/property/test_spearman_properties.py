@@ -26,7 +26,8 @@ def rated_with_scores(draw):
         st.lists(st.integers(0, n_queries - 1), min_size=n_rows - n_queries, max_size=n_rows - n_queries)
     )
     values = st.lists(st.integers(-6, 6), min_size=n_rows, max_size=n_rows)
-    ratings, scores = draw(values), draw(values)
+    ratings = draw(values)
+    scores = draw(values)
     return RatedPairs(np.array(queries), np.arange(n_rows), np.array(ratings, float)), np.array(scores, float)
 
 
@@ -39,9 +40,11 @@ def exact_ranks(values):
 
 def oracle(first, second):
     """Pearson's correlation of average ranks in exact fractions, or None where it is undefined."""
-    x, y = exact_ranks(first.tolist()), exact_ranks(second.tolist())
+    x = exact_ranks(first.tolist())
+    y = exact_ranks(second.tolist())
     middle = Fraction(len(x) + 1, 2)
-    x, y = [rank - middle for rank in x], [rank - middle for rank in y]
+    x = [rank - middle for rank in x]
+    y = [rank - middle for rank in y]
     spread = sum(rank * rank for rank in x) * sum(rank * rank for rank in y)
     return float(sum(a * b for a, b in zip(x, y, strict=True))) / sqrt(spread) if spread else None
 

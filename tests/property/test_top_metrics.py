@@ -90,7 +90,8 @@ def test_entail_at_k_equals_a_slow_loop_under_every_policy(unjudged, case, data)
 @given(case=ranked(gains=(0.0, 1.0)), data=st.data())
 def test_the_classifier_is_asked_for_unlabelled_pairs_alone(case, data):
     top, judgments, lists = case
-    k, asked = data.draw(st.integers(1, top.depth)), []
+    k = data.draw(st.integers(1, top.depth))
+    asked = []
 
     def classifier(query_ids, item_ids):
         asked.extend(zip(query_ids.tolist(), item_ids.tolist(), strict=True))

@@ -13,7 +13,8 @@ from cxc_eccv.types import Embeddings, Judgments
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-N_IMAGES, N_CAPTIONS = 60, 310
+N_IMAGES = 60
+N_CAPTIONS = 310
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -43,7 +44,8 @@ def test_pairs_are_counted_in_portions(device, monkeypatch):
 @pytest.mark.parametrize("block_size", [None, 1, 50])
 def test_identical_captions_tie(device, block_size):
     random = np.random.default_rng(1)
-    images, captions = random.standard_normal((97, 65)), random.standard_normal((1003, 65))
+    images = random.standard_normal((97, 65))
+    captions = random.standard_normal((1003, 65))
     copies = np.array([3, 400, 1002])
     captions[copies] = captions[3]
     run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))

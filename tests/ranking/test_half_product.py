@@ -54,7 +54,8 @@ def test_twins_tie_however_far_apart(only_half, width, block_size):
     """A product rounds equal vectors differently in other places and blocks; the ranks must not show it."""
     random = np.random.default_rng(width)
     vectors = random.standard_normal((COUNT, width)).astype(np.float32)
-    twins, others = np.array([3, 8, 96, 110, 201]), np.array([0, 97, 202])
+    twins = np.array([3, 8, 96, 110, 201])
+    others = np.array([0, 97, 202])
     vectors[twins], vectors[others] = vectors[3], vectors[0]
     ids = np.arange(COUNT)
     queries = np.setdiff1d(ids, twins)

@@ -92,7 +92,8 @@ def test_every_column_of_a_block_is_counted_however_narrow(width):
 @pytest.fixture(scope="module")
 def plain_kernels(tmp_path_factory):
     """The kernels as compilers make them that know C11 and nothing more."""
-    compiler, include = shutil.which("cc"), sysconfig.get_path("include")
+    compiler = shutil.which("cc")
+    include = sysconfig.get_path("include")
     if compiler is None or not Path(include, "Python.h").exists():
         pytest.skip("no C compiler, or no headers of Python")
     source = Path(kernels.__file__).parent / "_kernels.c"
@@ -120,7 +121,9 @@ def test_plain_c_counts_as_vectors_do(plain_kernels, monkeypatch):
 
 @pytest.mark.usefixtures("counted_by")
 def test_more_scores_between_thresholds_than_there_was_room_for_at_first():
-    block, zero, one = np.zeros((50, 64), np.float32), np.zeros(64, np.float32), np.ones(64, np.float32)
+    block = np.zeros((50, 64), np.float32)
+    zero = np.zeros(64, np.float32)
+    one = np.ones(64, np.float32)
     found = kernels.column_counts(block, np.arange(64), zero, one, np.array([0, 50]))
     assert (found.complete, found.scores.size) == (True, 50 * 64)
     assert found.at_least.tolist() == [[50] * 64]
@@ -128,7 +131,8 @@ def test_more_scores_between_thresholds_than_there_was_room_for_at_first():
 
 @pytest.mark.usefixtures("counted_by")
 def test_no_pairs_are_no_counts():
-    none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
+    none = np.empty(0, dtype=np.int64)
+    block = scores_with_ties(4, 16)
     low, high = thresholds(0)
     assert kernels.row_counts(block, none, low, high, np.array([0, 8, 16])).at_least.shape == (0, 2)
     assert kernels.column_counts(block, none, low, high, np.array([0, 4])).above.shape == (1, 0)
@@ -136,7 +140,9 @@ def test_no_pairs_are_no_counts():
 
 @pytest.mark.usefixtures("counted_by")
 def test_too_many_scores_between_thresholds_are_not_kept():
-    block, zero, one = np.zeros((NEAR_PER_PAIR + 1, 160), np.float32), np.float32([0]), np.float32([1])
+    block = np.zeros((NEAR_PER_PAIR + 1, 160), np.float32)
+    zero = np.float32([0])
+    one = np.float32([1])
     columns = kernels.column_counts(block, np.array([0]), zero, one, np.array([0, len(block)]))
     rows = kernels.row_counts(block, np.array([0]), zero, one, np.array([0, 160]))
     assert (columns.complete, rows.complete) == (False, False)
@@ -150,7 +156,9 @@ def test_unit_vectors_are_the_same_to_the_last_bit(width, monkeypatch):
     random = np.random.default_rng(width)
     vectors = (random.standard_normal((60, width)) * random.choice([1e-20, 1, 1e10], (60, 1))).astype(np.float32)
     vectors[3], vectors[4, ::2] = 0, -0.0
-    places, targets, found = random.integers(0, 60, 50), random.permutation(70)[:50], []
+    places = random.integers(0, 60, 50)
+    targets = random.permutation(70)[:50]
+    found = []
     for compiled in (True, False):
         monkeypatch.setattr(kernels, "COMPILED", compiled)
         out = np.zeros((70, width), np.float32)
@@ -186,7 +194,8 @@ def test_drawn_values_are_added_as_by_a_loop(count, largest):
 @pytest.mark.parametrize("n_members", [0, 1, 90])
 def test_places_of_ranks_are_those_of_repeated_members(n_members):
     random = np.random.default_rng(n_members)
-    times, members = kernels.times_drawn(random, 40, 30), random.integers(0, 30, n_members)
+    times = kernels.times_drawn(random, 40, 30)
+    members = random.integers(0, 30, n_members)
     below = random.integers(0, 30, 40)
     ranks = np.stack([low := random.integers(0, 130, 40), low + random.integers(0, 2, 40)])
     repeated = [
@@ -202,7 +211,8 @@ def test_places_of_ranks_are_those_of_repeated_members(n_members):
 
 
 def rows_of_queries(sizes):
-    random, ends = np.random.default_rng(len(sizes)), np.append(0, np.cumsum(sizes))
+    random = np.random.default_rng(len(sizes))
+    ends = np.append(0, np.cumsum(sizes))
     return random.permutation(ends[-1]), ends
 
 
@@ -211,7 +221,9 @@ def rows_of_queries(sizes):
 def test_rows_are_drawn_as_numpy_draws_them(n_queries):
     """Half of the queries by Floyd's algorithm or by a shuffle, and the second call goes on where the first ended."""
     rows, ends = rows_of_queries(np.random.default_rng(0).integers(1, 6, n_queries))
-    mine, random, half = np.random.default_rng(7), np.random.default_rng(7), n_queries // 2
+    mine = np.random.default_rng(7)
+    random = np.random.default_rng(7)
+    half = n_queries // 2
     for samples in (3, 2):
         for drawn in kernels.drawn_rows(mine, rows, ends, samples):
             queries = random.choice(n_queries, half, replace=False, shuffle=False).tolist()
@@ -273,7 +285,8 @@ def test_compiled_draws_refuse_what_does_not_fit():
         _kernels.draw_times(None, 3, times)
     with pytest.raises(ValueError, match="Capsule"):
         _kernels.draw_rows(None, np.arange(4), np.arange(5), np.empty((1, 2), np.int64))
-    sums, two = np.empty((1, 2)), np.zeros((2, 2), np.int64)
+    sums = np.empty((1, 2))
+    two = np.zeros((2, 2), np.int64)
     misfits = [
         *((_kernels.draw_times, random.bit_generator.capsule, size, times) for size in (0, -1, 4, 40_000)),
         *(
@@ -339,14 +352,18 @@ def matches_of_a_row(scores, items, near, zetas, depths):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_matches_are_counted_as_by_sorting(n_levels, width, listed, dtype):
     random = np.random.default_rng(width + n_levels)
-    height, n_classes, zetas = 7, 9, [0, 2, 5, 2]
+    height = 7
+    n_classes = 9
+    zetas = [0, 2, 5, 2]
     scores = (random.integers(0, n_levels, (height, width + 5)).astype(dtype) - n_levels // 2)[:, 2:-3]
     items = np.array([random.permutation(width) for _ in range(height)]) if listed else random.permutation(width)
     items = np.where(random.random(items.shape) < 0.1, -1, items)
     items[..., :2] = [0, 1]  # some are left
-    classes, distances = random.integers(0, n_classes, width), random.integers(0, 9, (n_classes, n_classes), np.uint8)
+    classes = random.integers(0, n_classes, width)
+    distances = random.integers(0, 9, (n_classes, n_classes), np.uint8)
     rows = random.permutation(height)[:5]
-    of_queries, of_rows = random.integers(0, n_classes, rows.size), np.broadcast_to(items, scores.shape)[rows]
+    of_queries = random.integers(0, n_classes, rows.size)
+    of_rows = np.broadcast_to(items, scores.shape)[rows]
     most = (of_rows >= 0).sum(axis=1)
     depths = 1 + (random.random((rows.size, 4)) ** 2 * most[:, None]).astype(int)
     depths[0] = most[0]
@@ -361,7 +378,9 @@ def test_matches_are_counted_as_by_sorting(n_levels, width, listed, dtype):
 @pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("row", [-2, 1])
 def test_matches_of_rows_outside_the_scores_are_refused(row):
-    scores, items, zero = np.zeros((1, 3), np.float32), np.arange(3), np.zeros(1, int)
+    scores = np.zeros((1, 3), np.float32)
+    items = np.arange(3)
+    zero = np.zeros(1, int)
     with pytest.raises((ValueError, IndexError)):
         kernels.match_counts(
             scores, np.array([row]), items, np.zeros(3, int), np.zeros((1, 1), np.uint8), zero, [0], np.array([[1]])
@@ -370,8 +389,11 @@ def test_matches_of_rows_outside_the_scores_are_refused(row):
 
 @pytest.mark.usefixtures("counted_by")
 def test_rows_with_too_few_items_have_no_lowest_score():
-    scores, items, classes = np.float32([[0.3, 0.2, -np.inf]]), np.array([[0, 1, -1]]), np.zeros(2, int)
-    apart, depths = np.zeros((1, 1), np.uint8), np.array([[3, 2]])
+    scores = np.float32([[0.3, 0.2, -np.inf]])
+    items = np.array([[0, 1, -1]])
+    classes = np.zeros(2, int)
+    apart = np.zeros((1, 1), np.uint8)
+    depths = np.array([[3, 2]])
     found = kernels.match_counts(scores, np.array([0]), items, classes, apart, np.array([0]), [0, 0], depths)
     assert found.lowest.tolist() == [[-np.inf, np.float32(0.2)]]
 
@@ -380,8 +402,10 @@ def test_rows_with_too_few_items_have_no_lowest_score():
 @pytest.mark.parametrize("width", [2, 30, 16, 300])
 @pytest.mark.parametrize("height", [60, 600])
 def test_scores_that_reach_bounds_are_kept_by_column(width, height):
-    block, random = scores_with_ties(height, width), np.random.default_rng(0)
-    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, height)
+    block = scores_with_ties(height, width)
+    random = np.random.default_rng(0)
+    bounds = random.integers(0, 45, width).astype(np.float32)
+    items = random.integers(-1, 99, height)
     bounds[0] = np.inf
     # Of the second half more reach the bounds than were expected.
     halves = [
@@ -390,7 +414,8 @@ def test_scores_that_reach_bounds_are_kept_by_column(width, height):
     ]
     columns = random.permutation(width)
     room = int(sum(kept.sizes for kept in halves).max()) + 1
-    scores, places = np.full((width, room), -1, np.float32), np.full((width, room), -1, np.int32)
+    scores = np.full((width, room), -1, np.float32)
+    places = np.full((width, room), -1, np.int32)
     filled = np.zeros(width, np.int64)
     for kept in halves:
         kept.spread(columns, filled, scores, places)
@@ -405,8 +430,10 @@ def test_scores_that_reach_bounds_are_kept_by_column(width, height):
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 @pytest.mark.parametrize("width", [2, 30])
 def test_scores_at_depths_of_columns_equal_a_sort(width):
-    block, random = scores_with_ties(60, width), np.random.default_rng(0)
-    rows, depths = random.permutation(60)[:50], random.integers(0, 60, width)
+    block = scores_with_ties(60, width)
+    random = np.random.default_rng(0)
+    rows = random.permutation(60)[:50]
+    depths = random.integers(0, 60, width)
     depths[:2] = 0, 51
     ordered = np.pad(-np.sort(-block[rows], axis=0), ((1, 10), (0, 0)), constant_values=-np.inf)
     ordered[0] = np.inf
@@ -479,7 +506,8 @@ def test_places_and_bounds_lie_within_their_own_axis():
     tall = {"scores": np.zeros((16, 4), np.float32)}
     for count, own, other in (("count_rows", 15, 3), ("count_columns", 3, 15)):
         counted = getattr(_kernels, count)
-        places, bounds = np.array([0, own]), np.array([0, other + 1])
+        places = np.array([0, own])
+        bounds = np.array([0, other + 1])
         assert counted(*task(**tall, places=places, bounds=bounds)) == 0
         for changes in ({"places": np.array([0, own + 1])}, {"bounds": np.array([0, other + 2])}):
             with pytest.raises(ValueError, match="a place lies outside the scores"):

@@ -15,7 +15,8 @@ from cxc_eccv.types import Embeddings, Judgments
 
 pytestmark = pytest.mark.usefixtures("counted_by")
 
-QUERIES, ITEMS = 70, 5_000
+QUERIES = 70
+ITEMS = 5_000
 
 
 @pytest.fixture(autouse=True)

@@ -81,7 +81,8 @@ def test_blocks_of_queries_do_not_show(monkeypatch):
 
 def test_requests_of_several_directions_keep_their_order():
     run = ScoresRun(np.array([1, 2]), np.array([7, 8]), np.eye(2))
-    i2t, t2i = Judgments.from_pairs([1], [7, 8], [1], [7]), Judgments.from_pairs([8], [1, 2], [8], [1])
+    i2t = Judgments.from_pairs([1], [7, 8], [1], [7])
+    t2i = Judgments.from_pairs([8], [1, 2], [8], [1])
     ranks = ranked(run).rank_all({"a": ("i2t", i2t), "b": ("t2i", t2i), "c": ("i2t", i2t)})
     assert {name: one.ranks.tolist() for name, one in ranks.items()} == {"a": [1], "b": [2], "c": [1]}
     assert list(ranks) == ["a", "b", "c"]
@@ -104,7 +105,9 @@ def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
     """An id table per query was 95% of the time on top-50 lists of COCO: look-ups must not grow with the queries."""
 
     def looked_up(n_queries):
-        random, gallery, calls = np.random.default_rng(0), np.arange(300) * 7, []
+        random = np.random.default_rng(0)
+        gallery = np.arange(300) * 7
+        calls = []
         run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[:9] for query in range(n_queries)})
         queries = np.arange(n_queries)
         qrels = Judgments.from_pairs(queries, gallery, queries, random.choice(gallery, n_queries))
@@ -144,9 +147,11 @@ def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
 def test_the_best_of_rankings_with_scores_by_hand(items_at_once, monkeypatch):
     """Top 2 of 5 items: 40 leads, then 10, 20 and 30 tie; 10 is rated and so last of these, 99 is no gallery item."""
     monkeypatch.setattr("cxc_eccv.ranking.by_lists.ITEMS_AT_ONCE", items_at_once)
-    items, scores = [99, 40, 10, 30, 20, 50], [9.0, 8.0, 5.0, 5.0, 5.0, 1.0]
+    items = [99, 40, 10, 30, 20, 50]
+    scores = [9.0, 8.0, 5.0, 5.0, 5.0, 1.0]
     made = RankedLists(np.array([1, 2]), np.array([0, 6, 12]), np.array(items * 2), np.array(scores * 2))
-    gallery, gains = np.array([10, 20, 30, 40, 50]), np.array([1.0, 1.0])
+    gallery = np.array([10, 20, 30, 40, 50])
+    gains = np.array([1.0, 1.0])
     qrels = Judgments(np.array([1, 2]), gallery, [0, 1, 2], [0, 0], [0, 0], gains=gains)
     reader = TopRows(qrels, 2)
     ranked(RankingsRun({"i2t": made})).rank_all({}, {"i2t": [reader]})

@@ -230,7 +230,8 @@ def test_zero_vectors_alone_have_dot_products():
 
 def test_brackets_hold_where_products_underflow():
     """Float32 drops each of these products, or most of it; their sum in double precision is far from zero."""
-    queries, items = np.full((1, 64), 1e-22, np.float32), np.full((1, 64), 0.5e-23, np.float32)
+    queries = np.full((1, 64), 1e-22, np.float32)
+    items = np.full((1, 64), 0.5e-23, np.float32)
     low, high = brackets(queries, items, np.array([0]), np.array([0]))
     one_by_one = np.float32(0)
     for left, right in zip(queries[0], items[0], strict=True):

@@ -18,7 +18,8 @@ ROLES = ("image_query", "caption_query", "image_symmetric", "caption_symmetric")
 
 def run_in_roles(*names, seed=0):
     """A run of whole numbers with other vectors in these roles."""
-    plain, roles = whole_number_run(40, 120, seed=seed), {}
+    plain = whole_number_run(40, 120, seed=seed)
+    roles = {}
     for number, name in enumerate(names, start=1):
         other = whole_number_run(40, 120, seed=seed + number)
         gallery, vectors = (
@@ -46,7 +47,8 @@ def exact_scores(run, direction, roles=("query", "gallery")):
 
 def slow_ranks(run, judgments, direction):
     """Ranks, ties and gallery size of every query, by sorting Python lists."""
-    every, found = exact_scores(run, direction), []
+    every = exact_scores(run, direction)
+    found = []
     for query, positives in oracles.positives_of(judgments).items():
         scores = {item: every[query][item] for item in oracles.gallery_of(judgments, query)}
         order = oracles.ranking(scores, positives)
@@ -112,7 +114,8 @@ def test_without_roles_keeps_symmetric_vectors():
     assert alike.captions is run.roles["caption_symmetric"]
 
 
-IDS, VECTORS = np.arange(3), np.eye(3, dtype=np.float32)
+IDS = np.arange(3)
+VECTORS = np.eye(3, dtype=np.float32)
 BAD = {
     "rows": ({"caption_query_embeddings": VECTORS[:2]}, "caption_query_embeddings: has 2 rows for 3 ids"),
     "width": ({"caption_query_embeddings": VECTORS[:, :2]}, "caption_query_embeddings have 2 dimensions"),

@@ -38,7 +38,8 @@ def plain(run, direction, rated, similarity):
     )
     values = []
     for query, item in zip(rated.query_ids.tolist(), rated.item_ids.tolist(), strict=True):
-        a, b = first[query], second[item]
+        a = first[query]
+        b = second[item]
         length = math.sqrt((a * a).sum() * (b * b).sum()) if similarity == "cosine" else 1
         values.append(math.fsum(a * b) / length)
     return values
@@ -50,7 +51,8 @@ def plain(run, direction, rated, similarity):
     [("t2t", CAPTIONS, CAPTIONS), ("i2i", IMAGES, IMAGES), ("i2t", IMAGES, CAPTIONS), ("t2i", CAPTIONS, IMAGES)],
 )
 def test_equal_to_a_plain_loop(direction, queries, items, similarity, random):
-    run, rated = random_run(random), random_pairs(random, queries, items)
+    run = random_run(random)
+    rated = random_pairs(random, queries, items)
     values = ranked(run, Options(similarity=similarity)).compare(rated, direction)
     assert values.dtype == np.float64
     np.testing.assert_allclose(values, plain(run, direction, rated, similarity), rtol=1e-12, atol=1e-14)
@@ -58,7 +60,8 @@ def test_equal_to_a_plain_loop(direction, queries, items, similarity, random):
 
 @pytest.mark.parametrize("width", [1, 7, 8, 64, 129, 9001])
 def test_the_other_pairs_change_no_bit(width, random):
-    run, rated = random_run(random, width), random_pairs(random, IMAGES, CAPTIONS)
+    run = random_run(random, width)
+    rated = random_pairs(random, IMAGES, CAPTIONS)
     whole = ranked(run).compare(rated, "i2t")
     for size in (1, 3, 64, 130):
         part = RatedPairs(rated.query_ids[-size:], rated.item_ids[-size:], rated.ratings[-size:])
@@ -71,7 +74,8 @@ def test_pairs_of_identical_vectors_tie_in_either_order_and_at_every_place(rando
     run = EmbeddingsRun(None, Embeddings(CAPTIONS, vectors))
     rated = random_pairs(random, CAPTIONS[1::3], CAPTIONS[2::3])
     flip = random.random(200) < 0.5
-    queries, items = np.where(flip, rated.item_ids, rated.query_ids), np.where(flip, rated.query_ids, rated.item_ids)
+    queries = np.where(flip, rated.item_ids, rated.query_ids)
+    items = np.where(flip, rated.query_ids, rated.item_ids)
     values = ranked(run).compare(RatedPairs(queries, items, rated.ratings), "t2t")
     assert np.unique(values).size == 1
 
@@ -85,7 +89,8 @@ def test_copies_have_a_cosine_of_exactly_one(random, scale):
 
 
 def test_a_run_in_another_order_gives_the_same_bits(random):
-    run, rated = random_run(random), random_pairs(random, CAPTIONS, CAPTIONS)
+    run = random_run(random)
+    rated = random_pairs(random, CAPTIONS, CAPTIONS)
     order = random.permutation(CAPTIONS.size)
     moved = EmbeddingsRun(None, Embeddings(CAPTIONS[order], run.captions.vectors[order]))
     assert ranked(moved).compare(rated, "t2t").tobytes() == ranked(run).compare(rated, "t2t").tobytes()

@@ -26,7 +26,10 @@ class Rankings(dict):
 
     def __init__(self, judgments, scores, queries, gallery, depth=None):
         super().__init__()
-        self.judgments, self.scores, self.gallery, self.depth = judgments, scores, gallery, depth
+        self.judgments = judgments
+        self.scores = scores
+        self.gallery = gallery
+        self.depth = depth
         self.rows = {int(query): row for row, query in enumerate(queries)}
         self.judged = {int(query): row for row, query in enumerate(judgments.query_ids)}
 

@@ -19,7 +19,8 @@ ir_measures = pytest.importorskip("ir_measures", reason="the ir_measures package
 @pytest.mark.parametrize("seed", range(5))
 def test_per_query_values_equal(seed):
     random = np.random.default_rng(seed)
-    queries, gallery = np.arange(1, 41), np.arange(1001, 1201)
+    queries = np.arange(1, 41)
+    gallery = np.arange(1001, 1201)
     scores = random.permuted(np.tile(np.arange(200.0), (40, 1)), axis=1)
     positives = [(query, item) for query in queries for item in random.choice(gallery, random.integers(1, 15), False)]
     # One column per query and one-hot queries: the product is the table of scores itself, without ties.

@@ -59,11 +59,13 @@ def test_per_query_values_equal_ir_measures(judged, name, parameters, measure, w
 
 @pytest.mark.parametrize("variant", ["b", "c"])
 def test_tau_and_its_draws_equal_scipy_on_pairs_that_repeat(variant):
-    spec, random = metric(f"kendall_tau_{variant}"), np.random.default_rng(0)
+    spec = metric(f"kendall_tau_{variant}")
+    random = np.random.default_rng(0)
     compared = 0
     for _ in range(60):
         n = random.integers(3, 60)
-        similarities, ratings = random.integers(0, random.integers(2, 30), n) * 1.0, random.integers(0, 5, n) * 1.0
+        similarities = random.integers(0, random.integers(2, 30), n) * 1.0
+        ratings = random.integers(0, 5, n) * 1.0
         if min(np.unique(similarities).size, np.unique(ratings).size) < 2:
             continue
         pairs = RatedPairs(random.integers(0, 6, n), np.arange(n), ratings)

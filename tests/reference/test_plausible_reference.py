@@ -40,7 +40,8 @@ def matches_and_hits(library, split, direction):
 
 def category_sets(library, split):
     """Image or caption id to the set of categories, of those that show any."""
-    table, content = library.split(split).categories(), library.split(split)
+    table = library.split(split).categories()
+    content = library.split(split)
     of_image = {
         image: frozenset(np.flatnonzero(row).tolist())
         for image, row in zip(table.image_ids.tolist(), table.present, strict=True)

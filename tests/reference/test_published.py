@@ -213,7 +213,8 @@ def test_open_clip_counts_hits_of_the_karpathy_test_splits():
     CLIP's three checkpoints have the recalls that ECCV Caption prints, up to 0.12 points, six of 5,000 images: any of
     an image's five captions is a hit. The fraction of five captions could not exceed 0.2 at K = 1.
     """
-    table, printed = printed_table("open_clip"), eccv_caption_table()
+    table = printed_table("open_clip")
+    printed = eccv_caption_table()
     for task_direction, queries in (("coco_5k/i2t", 5_000), ("flickr30k/i2t", 1_000), ("flickr30k/t2i", 5_000)):
         for k in (1, 5, 10):
             values = table.scores_of(f"{task_direction}/recall_at_{k}").values()

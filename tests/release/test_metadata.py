@@ -56,7 +56,8 @@ def read_metadata(folder, addresses):
 
 
 def test_the_page_is_the_readme_with_links_that_work_from_elsewhere(metadata):
-    page, readme = metadata.get_payload(), (ROOT / "README.md").read_text(encoding="utf-8")
+    page = metadata.get_payload()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     start = f"{REPOSITORY}/"
     own = re.findall(rf"\]\({re.escape(start)}(blob|raw)/v{re.escape(version.__version__)}/([^)]+)\)", page)
     assert len(own) > 10

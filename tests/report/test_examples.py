@@ -57,7 +57,8 @@ def ratings(library):
 
 def verified(library):
     """(direction, query, item) of all ECCV Caption positives, and (direction, query) of its queries."""
-    positives, queries = set(), set()
+    positives = set()
+    queries = set()
     for direction, other in (("i2t", "t2i"), ("t2i", "i2t")):
         for row in library.split("test").eccv("eccv", direction).to_pylist():
             positives |= {(direction, row["query_id"], row["item_id"]), (other, row["item_id"], row["query_id"])}
@@ -75,7 +76,8 @@ def test_all_directions_are_shown_ten_items_each(table):
 def test_items_are_the_best_of_the_whole_gallery(run, table):
     vectors = {"i": run.images, "t": run.captions}
     for (direction, query), rows in cards(table).items():
-        asked, ranked = vectors[direction[0]], vectors[direction[2]]
+        asked = vectors[direction[0]]
+        ranked = vectors[direction[2]]
         vector = asked.vectors[asked.ids.tolist().index(query)].astype(float)
         gallery = ranked.vectors.astype(float)
         scores = gallery @ vector / np.linalg.norm(gallery, axis=1) / np.linalg.norm(vector)
@@ -88,7 +90,8 @@ def test_items_are_the_best_of_the_whole_gallery(run, table):
 
 
 def test_provenance_is_that_of_the_raw_files(table, sample_library):
-    coco, rated = links(sample_library), ratings(sample_library)
+    coco = links(sample_library)
+    rated = ratings(sample_library)
     eccv, searched_by_eccv = verified(sample_library)
     threshold = {"i2t": 3, "t2i": 3, "t2t": 3, "i2i": 2.5}
     counts = dict.fromkeys(("coco", "cxc", "eccv", "rating"), 0)

@@ -93,7 +93,8 @@ def test_a_table_of_another_report_is_refused(folder, sample_content, tmp_path, 
 
 
 def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample_content, tmp_path, monkeypatch):
-    written, render = [], saving.render_html
+    written = []
+    render = saving.render_html
     monkeypatch.setattr(saving, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris))
     write_folder(tmp_path / "out", with_examples(*sample_content), images=sample_images())
     assert [uris is not None for uris in written] == [True]

@@ -80,7 +80,8 @@ def test_a_frame_has_a_row_per_result(report):
     assert list(frame.columns) == names
     for row, result in zip(frame.to_dict("records"), report.results, strict=True):
         for name in names:
-            found, wanted = row[name], getattr(result, name)
+            found = row[name]
+            wanted = getattr(result, name)
             assert pd.isna(found) if wanted is None else found == wanted
     assert frame["value"].dtype == frame["low"].dtype == frame["coverage"].dtype == np.float64
     empty = Report(()).to_pandas()
@@ -92,7 +93,8 @@ def test_what_is_saved_is_the_folder_of_the_command_line(saved, sample_library, 
     ce.save_embeddings(tmp_path / "model.npz", near_run(sample_library))
     with pytest.raises(SystemExit):
         main(["evaluate", str(tmp_path / "model.npz"), "--data-dir", "sample", "--output", str(tmp_path / "out")])
-    ours, theirs = ce.load_report(saved), ce.load_report(tmp_path / "out")
+    ours = ce.load_report(saved)
+    theirs = ce.load_report(tmp_path / "out")
     assert ours.examples.num_rows > 100
     assert ours.examples.drop_columns("score").equals(theirs.examples.drop_columns("score"))
     assert ours.per_query.equals(theirs.per_query)

@@ -40,7 +40,8 @@ KEYS = ("coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1", "eccv_caption/i2t/
 
 def score_models(number):
     """Models whose scores lie far apart, on 200 images."""
-    random, images = np.random.default_rng(0), np.arange(200)
+    random = np.random.default_rng(0)
+    images = np.arange(200)
     return [
         scored(f"model-{place}", {key: (images, random.random(200) < share, images) for key in KEYS})
         for place, share in enumerate(np.linspace(0.2, 0.8, number))

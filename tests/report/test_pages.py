@@ -130,7 +130,8 @@ def test_the_headline_has_main_metrics_and_recall_at_1(sample_content, page):
 def test_an_axis_is_for_fractions():
     """Tasks whose main metric is none have their recall at 1 alone."""
     recall, rank = (Result("coco_1k", "i2t", metric, 1.0, 2) for metric in ("recall_at_1", "median_rank"))
-    whole, other = Result("coco_1k", "", "rsum", 412.0, 4), Result("of_next_year", "i2t", "recall_at_1", 0.5, 2)
+    whole = Result("coco_1k", "", "rsum", 412.0, 4)
+    other = Result("of_next_year", "i2t", "recall_at_1", 0.5, 2)
     page = Page(Report((recall, rank, whole, other)))
     assert [(task, metric) for task, metric, _ in page.headline] == [
         ("coco_1k", "recall_at_1"),
@@ -277,7 +278,8 @@ def test_a_name_stays_in_its_code_span(name):
 def test_pages_mark_numbers_by_a_judge_wherever_they_stand():
     judged = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
     shown = Page(Report((judged, Result("coco_5k", "i2t", "recall_at_1", 0.5, 60))))
-    page, markdown = Parsed(render_html(shown)), render_markdown(shown)
+    page = Parsed(render_html(shown))
+    markdown = render_markdown(shown)
     (headline,) = [table for table in page.all("table") if "Entail@1" in table["text"] and "R@1" in table["text"]]
     assert headline["text"].count("precision unknown") == 1
     assert sum(table["text"].count("precision unknown") for table in page.all("table")) == 2

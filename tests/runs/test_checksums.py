@@ -12,7 +12,8 @@ from cxc_eccv.runs import RankingsRun
 
 def page_is_checked(path):
     """Whether a value changed within a page is noticed by its checksum."""
-    data, chunk = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)
+    data = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
     last = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
     path.write_bytes(data[:last] + bytes([data[last] ^ 1]) + data[last + 1 :])
     with pytest.raises(OSError, match="CRC checksum verification failed"):

@@ -8,7 +8,8 @@ from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embed
 from cxc_eccv.runs.embeddings import write_safetensors
 from cxc_eccv.types import Embeddings
 
-IMAGES, CAPTIONS = np.array([11, 12]), np.array([21, 22, 23])
+IMAGES = np.array([11, 12])
+CAPTIONS = np.array([21, 22, 23])
 
 
 def arrays(**changes):
@@ -46,7 +47,8 @@ def test_vectors_of_altered_sentences_and_saved_runs_read_back_and_equal_runs_gi
     run = EmbeddingsRun(
         Embeddings(IMAGES, random.standard_normal((2, 5))), Embeddings(CAPTIONS, random.standard_normal((3, 5)))
     )
-    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    first = tmp_path / f"first{suffix}"
+    second = tmp_path / f"second{suffix}"
     save_embeddings(first, run)
     save_embeddings(second, run)
     read = load_embeddings(first)

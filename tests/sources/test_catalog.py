@@ -97,7 +97,8 @@ def test_a_mirror_catalog_replaces_what_it_lists(tmp_path):
     path = write(tmp_path, f'edition = "mine"\n[entries.sts_val]\nsha256 = "{"a" * 64}"\n')
     catalog = load_catalog(path, base=base)
     assert (catalog.edition, catalog.version) == ("mine", base.version)
-    mine, theirs = catalog.entry("sts_val"), base.entry("sts_val")
+    mine = catalog.entry("sts_val")
+    theirs = base.entry("sts_val")
     for inherited in ("path", "group", "title", "licence"):
         assert getattr(mine, inherited) == getattr(theirs, inherited)
     assert (mine.sha256, mine.size, mine.url) == ("a" * 64, None, None)

@@ -62,9 +62,12 @@ class Site:
     """A server and a mirror folder whose catalog sends ``sts_val`` there."""
 
     def __init__(self, server, place):
-        self.server, self.folder, self.cache = server, place / "data", place / "cache"
+        self.server = server
+        self.folder = place / "data"
+        self.cache = place / "cache"
         self.folder.mkdir()
-        self.address, self.requests = f"http://127.0.0.1:{server.server_port}", server.requests
+        self.address = f"http://127.0.0.1:{server.server_port}"
+        self.requests = server.requests
         self.target = self.cache / "cxc" / "sts_val.csv"
 
     def serve(self, *script, known_hash=True):
@@ -102,7 +105,8 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     server = Server(("127.0.0.1", 0), Handler)
-    server.requests, server.script = [], [status(404)]
+    server.requests = []
+    server.script = [status(404)]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield Site(server, tmp_path)

@@ -47,8 +47,10 @@ def put(folder, path, data=CONTENT):
 
 
 def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path, monkeypatch):
-    one, two = mirror(tmp_path / "one"), mirror(tmp_path / "two")
-    first, second = put(one, "cxc/sts_val.csv"), put(two, "cxc/sts_val.csv")
+    one = mirror(tmp_path / "one")
+    two = mirror(tmp_path / "two")
+    first = put(one, "cxc/sts_val.csv")
+    second = put(two, "cxc/sts_val.csv")
     monkeypatch.setenv("CXC_ECCV_DATA", str(one))
     assert fetch("sts_val") == first
     assert fetch("sts_val", two) == second
@@ -147,7 +149,8 @@ def test_offline_says_where_to_get_the_file_and_where_to_put_it(tmp_path, monkey
     (tmp_path / "data").mkdir()
     with pytest.raises(SourceMissing) as caught:
         fetch("sts_val", tmp_path / "data", offline=option)
-    entry, message = load_catalog().entry("sts_val"), str(caught.value)
+    entry = load_catalog().entry("sts_val")
+    message = str(caught.value)
     places = [str(tmp_path / "data"), str(tmp_path / "cache"), str(tmp_path / "data" / "cxc" / "sts_val.csv")]
     options = ["--data-dir", "CXC_ECCV_DATA"]
     for part in ["cxc/sts_val.csv", f"downloads are off ({reason})", entry.url, entry.sha256, *places, *options]:
@@ -181,7 +184,8 @@ def test_unknown_names_and_folders(tmp_path, monkeypatch):
 
 
 def test_states(tmp_path):
-    folder, alone = tmp_path / "data", mirror(tmp_path / "alone", "mine")
+    folder = tmp_path / "data"
+    alone = mirror(tmp_path / "alone", "mine")
     put(folder, "cxc/sts_val.csv.gz")
     put(tmp_path / "cache", "cxc/sts_test.csv")
     catalog = load_catalog()
@@ -232,7 +236,8 @@ def test_damaged_gzip_file_is_malformed(tmp_path, read, damage):
 
 
 def test_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
-    reads, opened = [], hashing.open_content
+    reads = []
+    opened = hashing.open_content
     monkeypatch.setattr(hashing, "open_content", lambda path: reads.append(path) or opened(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")

@@ -15,7 +15,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.types.provenance import LabelFileFacts
 
-PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
+PAIRS = [(1, 10), (1, 11), (2, 10)]
+GAINS = [1.0, 0.0, 0.5]
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
 
 
 def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):
-    library, pairs = Library("sample", labels=[file]), read_labels(file).table
+    library = Library("sample", labels=[file])
+    pairs = read_labels(file).table
     asked = set(zip(pairs["image_id"].to_pylist(), pairs["caption_id"].to_pylist(), strict=True))
     right = pairs.filter(pairs["positive"])
     positive = set(zip(right["image_id"].to_pylist(), right["caption_id"].to_pylist(), strict=True))
@@ -64,7 +66,8 @@ def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_librar
         queries, items = (ids.tolist() for ids in judged_pairs(library.split("test"), direction, ["mine"]))
         assert {pair[::turn] for pair in zip(queries, items, strict=True)} == asked
         found = merged_qrels(library.split("test"), direction, sources=["mine"])
-        rows, items = found.query_ids[found.rows].tolist(), found.gallery_ids[found.indices].tolist()
+        rows = found.query_ids[found.rows].tolist()
+        items = found.gallery_ids[found.indices].tolist()
         assert {pair[::turn] for pair in zip(rows, items, strict=True)} == positive
     for direction in ("t2t", "i2i"):
         with_labels, without = (merge(one.split("test"), direction) for one in (library, sample_library))

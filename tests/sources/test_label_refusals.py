@@ -279,7 +279,8 @@ def test_column_that_may_hold_verdicts_is_refused(add_column, ending, name, valu
         read_table(add_column(ending, name, values))
 
 
-PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
+PAIRS = [(1, 10), (1, 11), (2, 10)]
+GAINS = [1.0, 0.0, 0.5]
 
 ROWS = [
     ({"gain": [1.0, 0.0, 1.5]}, r"row 2.*in \[0, 1\]"),

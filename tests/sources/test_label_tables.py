@@ -169,7 +169,8 @@ def test_tables_alone_decide_unless_sources_are_named(tmp_path, pairs, make_run)
 
 
 def test_benchmark_of_searched_queries_has_no_table(tmp_path, sample_library, pairs, make_run):
-    table, task = write(tmp_path / "mine.csv", pairs), registry.task("annotated")
+    table = write(tmp_path / "mine.csv", pairs)
+    task = registry.task("annotated")
     facts = {"name": "theirs"}
     file = write_label_file(tmp_path / "theirs.parquet", sample_library, *random_pairs(sample_library, seed=1), **facts)
     for direction in task.part_names:

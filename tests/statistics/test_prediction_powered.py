@@ -61,7 +61,8 @@ def test_without_a_machine_it_is_the_mean_of_a_simple_random_sample():
 
 def test_columns_of_strata_weigh_the_means_of_strata():
     random = np.random.default_rng(0)
-    stratum, values = random.integers(0, 3, 600), random.random(600)
+    stratum = random.integers(0, 3, 600)
+    values = random.random(600)
     drawn = draw(np.full(600, 0.2), 0)
     interval = estimate_mean(np.eye(3)[stratum], drawn, values[drawn], np.full(drawn.size, 0.2))
     means = [values[drawn][stratum[drawn] == each].mean() for each in range(3)]
@@ -69,7 +70,8 @@ def test_columns_of_strata_weigh_the_means_of_strata():
 
 
 def test_when_all_are_drawn_the_value_is_exact_and_clusters_give_the_usual_interval():
-    values, clusters = np.random.default_rng(0).random(300), np.arange(300) // 3
+    values = np.random.default_rng(0).random(300)
+    clusters = np.arange(300) // 3
     whole = np.zeros(300), np.arange(300), values, np.ones(300)
     interval = estimate_mean(*whole)
     assert interval.low == interval.value == interval.high == pytest.approx(values.mean())
@@ -123,16 +125,22 @@ def test_a_sure_machine_may_err_where_the_sample_shows_few_of_its_errors(units, 
 def test_with_few_errors_the_interval_is_that_of_rates():
     """Fay and Feuer's limits as they print them, with chi-squared quantiles: two errors in 100 of 10,000 units."""
     labels = np.tile([0.0, 1.0], 5_000)
-    guess, drawn = labels.copy(), np.arange(50, 150)
+    guess = labels.copy()
+    drawn = np.arange(50, 150)
     guess[[60, 80]] = 1
     interval = estimate_mean(guess, drawn, labels[drawn], np.full(100, 0.01))
-    lowered, raised = 50 / 52, 2 / 52  # the fit: of 52 guesses of 1 two are wrong, and no guess of 0
+    # the fit: of 52 guesses of 1 two are wrong, and no guess of 0
+    lowered = 50 / 52
+    raised = 2 / 52
     errors = np.repeat([lowered, raised], [2, 50]) / 0.01 * np.sqrt(0.99)
 
     def limits(events: np.ndarray) -> tuple[float, float]:
-        total, square, more = events.sum(), (events**2).sum(), np.sqrt(0.99) / 0.01
+        total = events.sum()
+        square = (events**2).sum()
+        more = np.sqrt(0.99) / 0.01
         low = square / (2 * total) * stats.chi2.ppf(0.025, 2 * total**2 / square) if total else 0.0
-        square, total = square + more**2, total + more
+        square = square + more**2
+        total = total + more
         return low, square / (2 * total) * stats.chi2.ppf(0.975, 2 * total**2 / square)
 
     (high_low, high_high), (low_low, low_high) = limits(errors[:2]), limits(errors[2:])
@@ -150,8 +158,10 @@ def test_labels_that_are_all_alike_give_no_interval():
 
 def test_a_ratio_is_that_of_the_sums_and_holds():
     random = np.random.default_rng(0)
-    positive, found = random.random(4_000) < 0.2, random.random(4_000) < 0.5
-    truth, held = (positive & found).sum() / positive.sum(), 0
+    positive = random.random(4_000) < 0.2
+    found = random.random(4_000) < 0.5
+    truth = (positive & found).sum() / positive.sum()
+    held = 0
     for seed in range(200):
         drawn = draw(np.full(4_000, 0.1), seed)
         labels = positive[drawn].astype(float)

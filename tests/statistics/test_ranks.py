@@ -83,7 +83,8 @@ def test_models_share_a_letter_if_and_only_if_they_are_tied():
 
 
 def test_equal_models_are_tied_and_models_that_always_differ_are_not():
-    values, times = np.array([0.3, 0.3, 0.9]), np.random.default_rng(0).normal(0, 0.01, 500)
+    values = np.array([0.3, 0.3, 0.9])
+    times = np.random.default_rng(0).normal(0, 0.01, 500)
     found = rank_intervals(values, np.stack([0.3 + times, 0.3 + times, 0.9 + times]), 100)
     assert (found.low.tolist(), found.high.tolist(), found.groups) == ([2, 2, 1], [3, 3, 1], ["b", "b", "a"])
     assert found.detectable[0, 1] == 0

@@ -30,7 +30,8 @@ def scored_pairs(count, seed):
 
 def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
     monkeypatch.setattr(classifiers, "PENALTIES", (1e-2,))  # with less, descent takes far too long
-    train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
+    train = scored_pairs(120, 0)
+    dev = scored_pairs(60, 1)
     model = CrossEntropyClassifier.fit(train, dev, 1, 5)
     inputs = np.hstack([train[0] / model.scales, np.ones((120, 1))])
     targets = grade_distribution(train[1], 1, 5)
@@ -47,7 +48,8 @@ def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
 
 
 def test_the_length_of_the_vectors_does_not_matter():
-    train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
+    train = scored_pairs(120, 0)
+    dev = scored_pairs(60, 1)
     left, right = np.random.default_rng(2).standard_normal((2, 8, 6)).astype("f4")
 
     def stretched(features, factor):
@@ -90,7 +92,8 @@ def torch_training(inputs, scores, start, order, checks):
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(start[:-1].T.copy()))
         layer.bias.copy_(torch.from_numpy(start[-1].copy()))
-    optimizer, targets = torch.optim.Adam(layer.parameters()), torch.from_numpy(senteval_targets(scores))
+    optimizer = torch.optim.Adam(layer.parameters())
+    targets = torch.from_numpy(senteval_targets(scores))
     for _ in range(checks):
         for _ in range(50):
             for batch in torch.from_numpy(order.permutation(len(inputs))).split(64):
@@ -124,7 +127,8 @@ def test_senteval_training_is_that_of_torch():
     ids=["some", "none", "all"],
 )
 def test_senteval_stops_at_the_fourth_check_without_a_gain(monkeypatch, pearsons, best, checks):
-    seen, values = [], iter(pearsons)
+    seen = []
+    values = iter(pearsons)
     monkeypatch.setattr(classifiers, "_pearson", lambda *_: seen.append(1) or next(values))
     monkeypatch.setattr(classifiers, "_adam_steps", lambda weights, *_: _count_in(weights))
     model = SentEvalClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1))

@@ -36,7 +36,8 @@ def test_pearson_and_spearman_equal_loops():
     predicted = np.round(scores + random.standard_normal(40), 1)
 
     def pearson(a, b):
-        a, b = a - a.mean(), b - b.mean()
+        a = a - a.mean()
+        b = b - b.mean()
         return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(a * a) * sum(b * b))
 
     def ranks(values):
@@ -89,5 +90,6 @@ def test_cosines_equal_a_loop():
 
 
 def test_features_of_a_pair_are_its_difference_and_its_product():
-    left, right = np.array([[1, 2]], dtype="f4"), np.array([[3, 2]], dtype="f4")
+    left = np.array([[1, 2]], dtype="f4")
+    right = np.array([[3, 2]], dtype="f4")
     np.testing.assert_array_equal(pair_features(left, right), [[2, 0, 3, 4]])

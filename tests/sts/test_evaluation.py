@@ -28,7 +28,8 @@ def sentences(random):
 @pytest.fixture(scope="module")
 def small_library(tmp_path_factory):
     """Files of every layout, a few pairs each."""
-    folder, random = tmp_path_factory.mktemp("mirror"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("mirror")
+    random = np.random.default_rng(0)
     entries = Library(folder).catalog
     for entry in entries:
         if entry.group not in {"semeval_sts", "stsb", "sick"}:
@@ -66,7 +67,9 @@ def test_every_task_has_its_table(report):
 
 
 def test_a_subtask_and_the_aggregates_equal_loops(report, small_library):
-    predicted, scores, each = [], [], []
+    predicted = []
+    scores = []
+    each = []
     for subtask in SUBTASKS["sts2016"]:
         path = small_library.catalog.entry(f"sts2016_{subtask}").path
         rows = [line.split("\t") for line in (small_library.data_dir / path).read_text().splitlines()]
@@ -102,7 +105,8 @@ def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeyp
 @pytest.mark.parametrize(("task", "grades"), [("stsb", (0, 5)), ("sick", (1, 5))])
 def test_cross_entropy_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
     """STS Benchmark is scored from 0, SICK from 1."""
-    fitted, fit = [], CrossEntropyClassifier.fit
+    fitted = []
+    fit = CrossEntropyClassifier.fit
     monkeypatch.setattr(CrossEntropyClassifier, "fit", lambda *given: fitted.append(given[2:]) or fit(*given))
     evaluate_sts(encoder, small_library, [task])
     assert fitted == [grades]

@@ -34,7 +34,8 @@ def files(tmp_path_factory, sample_library):
     folder = tmp_path_factory.mktemp("labels")
     mine, gains = random_pairs(sample_library, number=500)
     others, more = random_pairs(sample_library, number=300, seed=1)
-    others, more = [*mine[:50], *(pair for pair in others if pair not in mine)], [1.0] * 50 + more
+    others = [*mine[:50], *(pair for pair in others if pair not in mine)]
+    more = [1.0] * 50 + more
     return {
         "mine": write_label_file(folder / "mine.parquet", sample_library, mine, gains),
         "theirs": write_label_file(
@@ -82,7 +83,8 @@ def ranked_items(run, library, direction):
     scores = run.images.vectors.astype(np.float64) @ run.captions.vectors.T.astype(np.float64)
     lengths = [np.linalg.norm(side.vectors, axis=1) for side in (run.images, run.captions)]
     scores = scores / lengths[0][:, None] / lengths[1]
-    images, captions = run.images.ids.tolist(), run.captions.ids.tolist()
+    images = run.images.ids.tolist()
+    captions = run.captions.ids.tolist()
     assert set(images) == set(content.image_ids.tolist())
     queries, gallery, rows = (images, captions, scores) if direction == "i2t" else (captions, images, scores.T)
     return {query: [gallery[place] for place in np.argsort(-row)] for query, row in zip(queries, rows, strict=True)}
@@ -91,7 +93,8 @@ def ranked_items(run, library, direction):
 def scores_by_hand(run, library):
     found = {}
     for direction in ("i2t", "t2i"):
-        ranked, degrees = ranked_items(run, library, direction), degrees_of(library, direction)
+        ranked = ranked_items(run, library, direction)
+        degrees = degrees_of(library, direction)
         values = {}
         for query, gains in degrees.items():
             positives = {item for item, gain in gains.items() if gain > 0}
@@ -120,8 +123,10 @@ def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
 def test_queries_are_those_that_were_searched_with_all_their_positives(run, sample_library, tmp_path):
     """Also one whose asked pairs are all wrong; a caption that gained an image, but was not searched, is none."""
     content = sample_library.split("test")
-    images, captions = content.image_ids[:3].tolist(), content.caption_ids.tolist()
-    pairs, searched = [(images[0], captions[40]), (images[1], captions[41])], {"i2t": images, "t2i": captions[50:52]}
+    images = content.image_ids[:3].tolist()
+    captions = content.caption_ids.tolist()
+    pairs = [(images[0], captions[40]), (images[1], captions[41])]
+    searched = {"i2t": images, "t2i": captions[50:52]}
     path = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, [1, 0], searched=searched)
     library = Library("sample", labels=[path])
     for direction, expected in searched.items():
@@ -165,7 +170,8 @@ def test_every_kind_of_run_has_the_same_numbers(run, library, kind):
 def test_coverage_is_the_share_of_judged_pairs_among_those_looked_at(run, library):
     report = ce.evaluate(run, "annotated/i2t", data_dir=library, **QUIET)
     coverage = {row.metric: row.coverage for row in report.results}
-    ranked, degrees = ranked_items(run, library, "i2t"), degrees_of(library, "i2t")
+    ranked = ranked_items(run, library, "i2t")
+    degrees = degrees_of(library, "i2t")
     looked = [ranked[query][: sum(gain > 0 for gain in gains.values())] for query, gains in degrees.items()]
     judged = sum(item in gains for own, gains in zip(looked, degrees.values(), strict=True) for item in own)
     assert coverage["graded_r_precision"] == judged / sum(map(len, looked))
@@ -216,7 +222,8 @@ def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
 def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_path):
     """By query: nothing ties; a tie within the top R of unequal gains; of equal ones; one that goes beyond its end."""
     content = sample_library.split("test")
-    images, captions = content.image_ids[:4].tolist(), content.caption_ids.tolist()
+    images = content.image_ids[:4].tolist()
+    captions = content.caption_ids.tolist()
     pairs = [(image, caption) for image in images for caption in captions[:3]]
     gains = [1, 0.5, 0, 1, 0.5, 0, 0.5, 0.5, 0, 1, 1, 0]
     labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, gains)
@@ -245,7 +252,8 @@ def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path)
         for place, own in enumerate(every)
         if own
     ]
-    pairs, gains = [pair for *pair, _ in told], [gain for *_, gain in told]
+    pairs = [pair for *pair, _ in told]
+    gains = [gain for *_, gain in told]
     labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, gains)
     run = RankingsRun.from_dicts({first: captions, second: captions})
     report = ce.evaluate(run, "annotated/i2t", data_dir=Library("sample", labels=[labels]), **QUIET)
@@ -291,7 +299,8 @@ def test_a_part_of_the_split_is_measured_as_if_the_rest_had_never_been(run, libr
     content = library.split("test")
     images = np.sort(content.image_ids)[:20].tolist()
     kept = set(content.caption_ids[np.isin(content.caption_image_ids, images)].tolist())
-    ranked, values = ranked_items(run, library, "i2t"), []
+    ranked = ranked_items(run, library, "i2t")
+    values = []
     for query, gains in degrees_of(library, "i2t").items():
         own = {item: gain for item, gain in gains.items() if item in kept}
         if query in images and any(own.values()):

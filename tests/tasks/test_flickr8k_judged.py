@@ -31,7 +31,8 @@ def test_what_is_found_among_the_first_ten_is_counted(real_library, scores):
         )
     )
     owners = real_library.split("test", "flickr8k").caption_image_ids
-    judged, found = [], []
+    judged = []
+    found = []
     for row, image in enumerate(scores.image_ids.tolist()):
         best = columns[np.argsort(-scores.scores[row, columns], kind="stable")[:10]]
         names = [

@@ -91,7 +91,8 @@ def test_of_a_program():
     ("failing", "ended"), [("mypy", True), ("generate_metric_modules.py", True), ("pytest", False)]
 )
 def test_a_failure_is_the_exit_status_and_that_of_another_check_ends_the_tests(check, monkeypatch, failing, ended):
-    tests, ends = threading.Event(), []
+    tests = threading.Event()
+    ends = []
 
     def run(command, **_):
         return subprocess.CompletedProcess(command, 3 if any(failing in word for word in command) else 0)

@@ -43,8 +43,10 @@ def oracle(n_images):
     image_of = {"i": np.arange(n_images), "t": np.arange(5 * n_images) // 5}
     values = {}
     for direction, step in (("i2t", 4), ("t2i", 19)):
-        queries, gallery = sides[direction[0]], sides[direction[-1]]
-        items, owners = np.arange(len(gallery)), image_of[direction[-1]]
+        queries = sides[direction[0]]
+        gallery = sides[direction[-1]]
+        items = np.arange(len(gallery))
+        owners = image_of[direction[-1]]
         for labels, every in (("links", 1), ("topics", step)):
             for query in range(0, len(queries), every):
                 owner = image_of[direction[0]][query]
@@ -144,7 +146,8 @@ def fake(value, order=earlier_first, formula=None):
 
 def test_a_difference_counts_as_explained_only_if_the_rules_give_its_value():
     part = next(iter(parts(SMALL)))
-    ours, sorted_by_position = part.value("recall_at_1"), part.value("recall_at_1", earlier_first(part))
+    ours = part.value("recall_at_1")
+    sorted_by_position = part.value("recall_at_1", earlier_first(part))
     share = recall(earlier_first(part), 1).mean()
     assert ours < sorted_by_position
 

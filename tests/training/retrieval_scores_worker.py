@@ -73,7 +73,8 @@ def compute_with_other_width(rank):
 def run_process(rank, folder):
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2)
-    scores, alone = {}, metric()
+    scores = {}
+    alone = metric()
     for share in SHARES:
         alone.reset()
         for batch in deal(share, rank):

@@ -28,7 +28,8 @@ def get(tmp_path_factory):
 
 def judged_pairs(library, direction):
     found = merge(library.split("test"), direction)
-    queries, items = found.query_ids[found.queries[found.positive]], found.gallery_ids[found.items[found.positive]]
+    queries = found.query_ids[found.queries[found.positive]]
+    items = found.gallery_ids[found.items[found.positive]]
     pairs = zip(queries.tolist(), items.tolist(), strict=True)
     return {pair if direction == "i2t" else pair[::-1] for pair in pairs}
 
@@ -144,7 +145,8 @@ def test_first_worker_alone_warns_of_truncation(worker, count, monkeypatch, recw
 
 def test_collator_is_the_same_in_another_process():
     collator = ce.MultiPositiveCollator(clip_processor(6), {1: {0}}, ignored={0: {1}})
-    here, there = collator(long_rows(1, 2)), pickle.loads(pickle.dumps(collator))(long_rows(1, 2))
+    here = collator(long_rows(1, 2))
+    there = pickle.loads(pickle.dumps(collator))(long_rows(1, 2))
     assert here.keys() == there.keys()
     assert all(torch.equal(here[name], there[name]) for name in here)
 
@@ -178,7 +180,8 @@ def built(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks, from Python 3.12 on
 @pytest.mark.parametrize("streaming", [False, True])
 def test_workers_read_each_photograph_of_a_folder_once(built, streaming):
-    pairs, photographs = built("pairs"), built("captions", streaming=streaming)
+    pairs = built("pairs")
+    photographs = built("captions", streaming=streaming)
     collator = ce.MultiPositiveCollator(clip_processor(80), ce.collect_positives(pairs))
     loader = torch.utils.data.DataLoader(photographs, batch_size=16, collate_fn=collator, num_workers=2)
     batches = list(loader)
@@ -213,7 +216,8 @@ def test_the_loss_is_its_formula_in_both_directions(temperature):
 
 def test_with_one_positive_it_is_the_loss_of_clip():
     similarities = torch.randn(6, 6, generator=torch.Generator().manual_seed(2))
-    cross_entropy, own = torch.nn.functional.cross_entropy, torch.arange(6)
+    cross_entropy = torch.nn.functional.cross_entropy
+    own = torch.arange(6)
     expected = (cross_entropy(similarities, own) + cross_entropy(similarities.T, own)) / 2
     torch.testing.assert_close(ce.multi_positive_loss(similarities, torch.eye(6, dtype=torch.bool)), expected)
 
@@ -260,7 +264,8 @@ def test_a_batch_marks_what_is_ignored_unless_it_is_a_positive():
 
 def test_what_is_ignored_is_neither_pulled_nor_pushed():
     similarities = torch.randn(4, 4, generator=torch.Generator().manual_seed(5)).requires_grad_()
-    positives, ignored = torch.eye(4, dtype=torch.bool), torch.zeros(4, 4, dtype=torch.bool)
+    positives = torch.eye(4, dtype=torch.bool)
+    ignored = torch.zeros(4, 4, dtype=torch.bool)
     ignored[0, 2] = ignored[3] = True  # a positive of the last row stays one
     found = ce.multi_positive_loss(similarities, positives, ignored=ignored, temperature=0.5)
     found.backward()

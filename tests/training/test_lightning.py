@@ -24,7 +24,8 @@ class Projection(lightning.LightningModule):
         self.vectors = torch.as_tensor(vectors)
         self.layer = torch.nn.Linear(self.vectors.shape[1], 8)
         self.scores = RetrievalScores(worker.LIBRARY, "cxc/t2t", split="test")
-        self.logged, self.expected = [], []
+        self.logged = []
+        self.expected = []
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)

@@ -137,7 +137,8 @@ def scripted(callback, monkeypatch, values):
     """Replace the scores, one after the other, by values for which the best step is known."""
     import cxc_eccv.training.retrieval_callback as module
 
-    values, known = iter(values), {}
+    values = iter(values)
+    known = {}
 
     def name_scores(report):
         if id(report) not in known:
@@ -269,7 +270,8 @@ def test_evaluation_at_the_end_scores_the_weights_anew(tmp_path):
 
 
 def test_callback_of_another_trainer_is_refused(tmp_path):
-    first, second = clip_trainer(tmp_path), clip_trainer(tmp_path)
+    first = clip_trainer(tmp_path)
+    second = clip_trainer(tmp_path)
     callback = clip_callback().add_to(first).add_to(first)
     with pytest.raises(InvalidOption, match=r"is in another Trainer.*make a RetrievalCallback for each Trainer"):
         callback.add_to(second)

@@ -25,7 +25,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def expected():
     """Scores of every task on the test split."""
-    images, captions = worker.images(), worker.captions()
+    images = worker.images()
+    captions = worker.captions()
     run = EmbeddingsRun(Embeddings(*images), Embeddings(*captions))
     return ce.evaluate(run, "all", data_dir=worker.LIBRARY, intervals="none", progress=False).scores
 
@@ -147,9 +148,11 @@ def test_bad_batch_is_refused(ids, vectors, message):
 
 def test_changing_a_batch_later_changes_nothing():
     ids, vectors = (torch.tensor(part) for part in worker.captions())
-    metric, expected = text_metric(), text_metric()
+    metric = text_metric()
+    expected = text_metric()
     expected.update(caption_ids=ids, captions=vectors)
-    id_buffer, vector_buffer = torch.empty(7, dtype=torch.int64), torch.empty(7, vectors.shape[1])
+    id_buffer = torch.empty(7, dtype=torch.int64)
+    vector_buffer = torch.empty(7, vectors.shape[1])
     for id_batch, vector_batch in zip(ids.split(7), vectors.split(7), strict=True):
         size = len(id_batch)
         id_buffer[:size], vector_buffer[:size] = id_batch, vector_batch
@@ -160,7 +163,8 @@ def test_changing_a_batch_later_changes_nothing():
 
 def test_big_endian_arrays_are_those_of_their_values():
     ids, vectors = worker.captions()
-    metric, expected = text_metric(), text_metric()
+    metric = text_metric()
+    expected = text_metric()
     metric.update(caption_ids=ids.astype(">i8"), captions=vectors.astype(">f4"))
     expected.update(caption_ids=ids, captions=vectors)
     assert metric.compute() == expected.compute()
@@ -222,7 +226,8 @@ def test_reset_forgets_all_items():
 
 def test_forward_takes_a_batch_and_returns_no_score():
     ids, vectors = worker.captions()
-    metric, updated = text_metric(), text_metric()
+    metric = text_metric()
+    updated = text_metric()
     assert metric(caption_ids=ids, captions=vectors) == {}
     updated.update(caption_ids=ids, captions=vectors)
     assert metric.compute() == updated.compute()
@@ -245,7 +250,8 @@ def test_invalid_option_is_refused_at_construction():
 @pytest.mark.gpu
 def test_states_are_on_the_device():
     ids, vectors = worker.captions()
-    metric, plain = text_metric().to("cuda"), text_metric()
+    metric = text_metric().to("cuda")
+    plain = text_metric()
     metric.update(caption_ids=torch.tensor(ids, device="cuda"), captions=torch.as_tensor(vectors, device="cuda"))
     plain.update(caption_ids=ids, captions=torch.as_tensor(vectors, device="cuda"))
     assert metric.caption_vectors[0].device.type == "cuda"

@@ -51,7 +51,10 @@ from cxc_eccv.encoding import encode
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.starting import word_tokenizer
 
-PICTURES, COCO_SIZE, BATCH, WIDTH = 64, (640, 480), 64, 384
+PICTURES = 64
+COCO_SIZE = (640, 480)
+BATCH = 64
+WIDTH = 384
 PHOTOGRAPHS = "coco/images_sample"
 
 
@@ -177,7 +180,8 @@ def print_rows(options: argparse.Namespace, kinds: Sequence[str], spent: Mapping
     figure = f"{options.captions / whole:,.0f} captions/s | {whole / spent['MiniLM alone'].wall:.2f} x its forward"
     print(f"| encode captions, {name} | {figure} |")
     for kind in kinds:
-        taken, pillow = spent[f"free, {kind}"].wall, spent[f"resize {kind}"].wall
+        taken = spent[f"free, {kind}"].wall
+        pillow = spent[f"resize {kind}"].wall
         figure = f"{options.images / taken:,.0f} images/s | {taken / pillow:.2f} x decoding and resizing in Pillow"
         print(f"| encode {kind}, a model that costs nothing | {figure} |")
 
@@ -211,7 +215,9 @@ def main() -> None:
     model, tokenizer = load_text_model(options.model)
     torch.nn.Module.to(model, options.device)
     vit = ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=1, intermediate_size=12)
-    free_texts, free_images, processor = FreeTexts(model.config), FreeImages(vit), ViTImageProcessor()
+    free_texts = FreeTexts(model.config)
+    free_images = FreeImages(vit)
+    processor = ViTImageProcessor()
     batches = batch_texts(tokenizer, texts)
     tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(torch.get_num_threads()) as pool:
@@ -229,7 +235,8 @@ def main() -> None:
             "free, captions": partial(run, free_texts, tokenizer, captions=captions),
             "tokens": partial(tokenizer, texts, truncation=True),
         }
-        drawn, photographs = draw_pictures(Path(folder)), find_photographs()
+        drawn = draw_pictures(Path(folder))
+        photographs = find_photographs()
         kinds = {"generated": drawn} | ({"photographs": photographs} if photographs else {})
         for kind, found in kinds.items():
             files = [found[number % len(found)] for number in range(options.images)]

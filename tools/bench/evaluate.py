@@ -65,7 +65,8 @@ EVALUATIONS: dict[str, tuple[str | tuple[str, ...], tuple[str, ...] | None]] = {
     "all": ("all", None),
 }
 """Tasks, and metrics or None for each task's own."""
-WIDTH, ROWS_AT_ONCE = 512, 500
+WIDTH = 512
+ROWS_AT_ONCE = 500
 ROOT = Path(__file__).parents[2]
 COLUMNS = {
     "M (s)": "product",
@@ -84,8 +85,10 @@ OF_LISTS = ["eccv_map_at_r", "eccv_rprecision", "eccv_r1", "cxc_recalls", "coco_
 """Their metrics there; it has no intervals."""
 DEPTH = 50
 RATED = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
-SAMPLES, SAMPLES_OF_PEER = 1_000, 100
-FAILURES, FAILURES_OF_PEER = 25_000, 200
+SAMPLES = 1_000
+SAMPLES_OF_PEER = 100
+FAILURES = 25_000
+FAILURES_OF_PEER = 200
 IMAGES_OF_FAILURES = 5_000
 LIKE = {"COCO": (86, 3, 7), "Visual Genome": (2_000, 25, 35)}
 """Source to its number of concepts, and to the means of concepts and of instances in an image."""
@@ -127,7 +130,8 @@ def measure_evaluations(works: Sequence[str], options: argparse.Namespace) -> No
         print(table_row("work", COLUMNS))
         for work in works:
             flags = [*(["--stages"] * options.stages), *(["--peer"] * (options.peer and work == "cross"))]
-            runs, others = [], []
+            runs = []
+            others = []
             for _ in range(options.repeat):
                 runs.append(in_fresh_process(work, flags))
                 if other:
@@ -227,7 +231,8 @@ def measure(work: str, since: float, *, stages: bool, peer: bool) -> dict[str, A
     figures["first"] = first
     if stages:
         figures["stages"] = watched.shares((took.processor, took.system))
-    images, captions = run.images.vectors, run.captions.vectors  # type: ignore[union-attr] # both are there
+    images = run.images.vectors  # type: ignore[union-attr] # both are there
+    captions = run.captions.vectors  # type: ignore[union-attr]
     products = [spend(lambda: images @ captions.T) for _ in range(3)]
     pairs = {"cross": [(images, captions)], "within": [(captions, captions), (images, images)]}
     pairs["all"] = [*pairs["cross"], *pairs["within"]]
@@ -310,8 +315,10 @@ def measure_rankings() -> None:
     from cxc_eccv.sources.library import Library
 
     library = Library()
-    content, random = library.split("test"), np.random.default_rng(0)
-    images, captions = content.image_ids, content.caption_ids
+    content = library.split("test")
+    random = np.random.default_rng(0)
+    images = content.image_ids
+    captions = content.caption_ids
     i2t = {query: random.choice(captions, DEPTH, replace=False).tolist() for query in images.tolist()}
     t2i = {query: random.choice(images, DEPTH, replace=False).tolist() for query in captions.tolist()}
 
@@ -371,7 +378,9 @@ def measure_spearman() -> None:
     library = Library()
     run = ranked(random_run(library))
     pairs = {kind: rated_pairs(library.split("test"), kind) for kind in RATED}
-    scores, samples, theirs = {}, {}, {}
+    scores = {}
+    samples = {}
+    theirs = {}
     for kind, direction in RATED.items():
         scores[kind] = 10 * run.compare(pairs[kind], direction) + pairs[kind].ratings
 
@@ -387,7 +396,8 @@ def measure_spearman() -> None:
         for kind in RATED:
             theirs[kind] = loop_with_scipy(pairs[kind], scores[kind], query_draws(pairs[kind], SAMPLES_OF_PEER))
 
-    ours, scale = spend(bootstrap).wall, SAMPLES / SAMPLES_OF_PEER
+    ours = spend(bootstrap).wall
+    scale = SAMPLES / SAMPLES_OF_PEER
     print_ratio("bootstrap_spearman", ours, ours)
     print_ratio("plain loop with scipy", scale * spend(loop).wall, ours)
     print_ratio("our draws with scipy", scale * spend(loop_over_our_draws).wall, ours)
@@ -400,7 +410,8 @@ def draw_plainly(pairs: RatedPairs, n_samples: int) -> Iterator[list[int]]:
     rows_of: dict[int, list[int]] = {}
     for row, query in enumerate(pairs.query_ids.tolist()):
         rows_of.setdefault(query, []).append(row)
-    random, queries = np.random.default_rng(0), np.array(list(rows_of))
+    random = np.random.default_rng(0)
+    queries = np.array(list(rows_of))
     for _ in range(n_samples):
         half = random.permutation(queries)[: queries.size // 2].tolist()
         parts = random.random(len(half))
@@ -422,7 +433,8 @@ def measure_failures() -> None:
     """
     from cxc_eccv.sources.wordnet import load_wordnet
 
-    corpus, random = load_wordnet(), np.random.default_rng(0)
+    corpus = load_wordnet()
+    random = np.random.default_rng(0)
     objects = corpus.synset("physical_entity.n.01").closure(lambda synset: synset.hyponyms())
     names = sorted({synset.name() for synset in objects})
     for source, (vocabulary, n_concepts, n_instances) in LIKE.items():
@@ -489,7 +501,9 @@ def match_with_networkx(
     import networkx
     from networkx.algorithms.bipartite import minimum_weight_full_matching
 
-    graph, ncs, sizes = networkx.Graph(), np.nan, []
+    graph = networkx.Graph()
+    ncs = np.nan
+    sizes = []
     for one in truth.keys() - shown.keys():
         for other in shown.keys() - truth.keys():
             graph.add_edge(one, other, weight=table[places[one], places[other]])
@@ -543,9 +557,11 @@ class Spent(NamedTuple):
 
 def spend(work: Callable[[], object]) -> Spent:
     """What one call takes, in all threads of the process together."""
-    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = time.perf_counter()
     work()
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
     system = after.ru_stime - before.ru_stime
     return Spent(wall, after.ru_utime - before.ru_utime + system, system)
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 FULL = {"queries": 5_000, "items": 1_000_000, "width": 256}
 SCALED = {"queries": 2_000, "items": 100_000, "width": 256}
-ITEMS_AT_ONCE, ROWS_AT_ONCE = 8_160, 512
+ITEMS_AT_ONCE = 8_160
+ROWS_AT_ONCE = 512
 
 
 def main() -> None:
@@ -60,7 +61,8 @@ def main() -> None:
 def measure_gallery(options: argparse.Namespace) -> None:
     """Print the line of one gallery."""
     sizes = {name: getattr(options, name) or (FULL if options.full else SCALED)[name] for name in SCALED}
-    rank, count = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    rank = int(os.environ.get("RANK", "0"))
+    count = int(os.environ.get("WORLD_SIZE", "1"))
     vectors = gallery_of(sizes, options.dtype, options.file, rank)
     taken, peak = measure(sizes, vectors, options.positives, options.shards)
     bare = bare_product(sizes["queries"], sizes["items"] // count, sizes["width"])
@@ -168,13 +170,15 @@ def measure_devices() -> None:
     from cxc_eccv.runs import EmbeddingsRun
     from cxc_eccv.types import Embeddings, Judgments
 
-    n_images, width = 5_000 if torch.cuda.is_available() else 1_000, 512
+    n_images = 5_000 if torch.cuda.is_available() else 1_000
+    width = 512
     images = Embeddings(np.arange(n_images), random_vectors(n_images, width, "float32"))
     captions = Embeddings(np.arange(5 * n_images), random_vectors(5 * n_images, width, "float32", 1))
     run = EmbeddingsRun(images, captions)
     requests = {"": ("i2t", Judgments.from_pairs(images.ids, captions.ids, captions.ids % n_images, captions.ids))}
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        left, right = torch.from_numpy(images.vectors).to(device), torch.from_numpy(captions.vectors).to(device)
+        left = torch.from_numpy(images.vectors).to(device)
+        right = torch.from_numpy(captions.vectors).to(device)
         bare = least_seconds(partial(multiply_on_device, left, right))
         options = {f"torch on {device}": Options(device=device)}
         if device == "cpu":

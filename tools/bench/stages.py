@@ -78,7 +78,8 @@ class Stages:
 
     def __init__(self) -> None:
         self.spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._inner, self._lock = threading.local(), threading.Lock()
+        self._inner = threading.local()
+        self._lock = threading.Lock()
 
     def watch(self) -> None:
         """Wrap all functions; what another version of the package lacks is said, and counts as the rest."""

@@ -32,7 +32,8 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 from cxc_eccv.studies.baselines.trainer import count_cores
 
-SIDE, TOKENS = 224, 32
+SIDE = 224
+TOKENS = 32
 Batch = dict[str, torch.Tensor]
 
 
@@ -91,7 +92,8 @@ def on_device(batch: Batch, device: torch.device) -> Batch:
 
 def loss_of(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """In-batch softmax of one batch of image-caption pairs, in bf16."""
-    device, count = batch["input_ids"].device, torch.arange(len(batch["input_ids"]))
+    device = batch["input_ids"].device
+    count = torch.arange(len(batch["input_ids"]))
     with torch.autocast(device.type, torch.bfloat16):
         out = model(**batch)
     scale = torch.tensor(20.0, device=device)
@@ -111,10 +113,13 @@ def timed_steps(
 ) -> tuple[float, float]:
     """Seconds a step, and those of them that it waited for its batch; the first steps are not counted."""
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-5)
-    warm_up, waited, started = max(1, steps // 5), 0.0, 0.0
+    warm_up = max(1, steps // 5)
+    waited = 0.0
+    started = 0.0
     for step in range(steps + warm_up):
         if step == warm_up:
-            waited, started = 0.0, finished(device)
+            waited = 0.0
+            started = finished(device)
         before = time.perf_counter()
         batch = next(batches)
         waited += time.perf_counter() - before
@@ -153,7 +158,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", action="store_true", help="print rows of the table of tools/gpu.sh")
     arguments = parser.parse_args()
-    device, size = torch.device(arguments.device), arguments.batch_size
+    device = torch.device(arguments.device)
+    size = arguments.batch_size
     model = MODELS[arguments.model]()
     torch.nn.Module.to(model, device).train()
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,8 @@ from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import write_texts
 
 PAGE = FOLDER.parents[1] / "docs" / "reference" / "conformance.md"
-START, END = "<!-- generated: table -->\n", "<!-- end of the generated part -->\n"
+START = "<!-- generated: table -->\n"
+END = "<!-- end of the generated part -->\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

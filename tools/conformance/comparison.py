@@ -94,7 +94,8 @@ def compare(peer: Peer, part: Part) -> Iterator[Comparison]:
     values = _measure(peer, part, list(metrics))
     ranks = cache(lambda order, k: order(part, k))
     for name, meaning in metrics.items():
-        value, ours = values[name], part.value(meaning.ours)
+        value = values[name]
+        ours = part.value(meaning.ours)
         theirs = ranks(meaning.order or peer.order, meaning.k)
         why = explain(peer, meaning, part, theirs, value, ours)
         facts = str(peer.version), len(part.queries), part.labels, part.direction
@@ -173,7 +174,8 @@ LEGEND = "In percent. links: a caption belongs to its image; topics: to every im
 def comparison_tables(chosen: Sequence[Peer], rows: Sequence[Comparison]) -> list[Table]:
     """A table per library, with a row per metric and the values of both directions."""
     tables = [_table(peer, [row for row in rows if row.library == peer.name]) for peer in chosen]
-    equal, unexplained = sum(row.why == "" for row in rows), sum(row.why is None for row in rows)
+    equal = sum(row.why == "" for row in rows)
+    unexplained = sum(row.why is None for row in rows)
     counts = (
         f"{len(rows)} values: {equal} equal, {len(rows) - equal - unexplained} explained, {unexplained} unexplained."
     )

@@ -95,7 +95,8 @@ class StoredVectors:
     """Encodes a name as the vector at its position."""
 
     def __init__(self, queries: dict[str, Vectors], gallery: dict[str, Vectors]) -> None:
-        self.queries, self.gallery = queries, gallery
+        self.queries = queries
+        self.gallery = gallery
 
     def encode_query(self, names: Sequence[str], **_options: Any) -> Any:  # noqa: ANN401 - a tensor, imported late
         """(Q, D) vectors."""
@@ -117,7 +118,8 @@ def measure_sentence_transformers(part: Part, names: Sequence[str]) -> dict[str,
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
     from sentence_transformers.util import dot_score
 
-    queries, items = names_of(part.judgments.query_ids), names_of(part.judgments.gallery_ids)
+    queries = names_of(part.judgments.query_ids)
+    items = names_of(part.judgments.gallery_ids)
     positives = [{items[position] for position in places} for places in part.positives]
     evaluator = InformationRetrievalEvaluator(
         {name: name for name in queries},

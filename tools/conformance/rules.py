@@ -49,7 +49,8 @@ def _rank(part: Part, places_of: Callable[[IntArray], IntArray]) -> PositiveRank
 
 def in_order(part: Part, best_first: Callable[[Part, int], Iterable[IntArray]], k: int) -> PositiveRanks:
     """Ranks in the order of (Q, any depth) positions, best first; positives that are not among these have none."""
-    ranks, counts = [], []
+    ranks = []
+    counts = []
     for order, positives in zip(best_first(part, k), part.positives, strict=True):
         places = np.flatnonzero(np.isin(order, positives)) + 1
         ranks.append(places)
@@ -98,7 +99,8 @@ def _positive_ranks(part: Part, ranks: IntArray, counts: IntArray) -> PositiveRa
     """Ranks of the positives of every query, ascending."""
     queries = np.repeat(np.arange(counts.size), counts)
     sizes = np.full(counts.size, len(part.gallery))
-    ids, n_positives = part.judgments.query_ids, part.judgments.n_positives
+    ids = part.judgments.query_ids
+    n_positives = part.judgments.n_positives
     indptr = np.append(0, np.cumsum(counts))
     ordered = ranks[np.lexsort((ranks, queries))].astype(np.int64)
     return PositiveRanks(ids, indptr, ordered, n_positives, sizes, np.zeros(counts.size, dtype=np.int64))

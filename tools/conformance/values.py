@@ -64,7 +64,8 @@ def _values_of(part: Part) -> Iterator[tuple[str, dict[str, float]]]:
     for label in METRICS:
         values = {OURS: part.value(label)}
         for name, of_order in ranks.items():
-            is_ndcg, k = label.startswith(NDCG), label.removeprefix(NDCG)
+            is_ndcg = label.startswith(NDCG)
+            k = label.removeprefix(NDCG)
             values[name] = float(ndcg(of_order, int(k)).mean()) if is_ndcg else part.value(label, of_order)
         yield f"{part.labels}/{part.direction}/{label}", values
 
@@ -77,7 +78,8 @@ def check_ours(part: Part, n_images: int) -> None:
     """
     expected = json.loads(kit_files()["expected.json"])["values"].get(str(n_images), {})
     for label in METRICS if expected else ():
-        key, value = f"{part.labels}/{part.direction}/{label}", part.value(label)
+        key = f"{part.labels}/{part.direction}/{label}"
+        value = part.value(label)
         if abs(value - expected[key][OURS]) > EXACT:
             raise DataError(
                 f"conformance kit of {n_images} images: {key} is {value}, expected {expected[key][OURS]}. Report this "

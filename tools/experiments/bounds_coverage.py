@@ -44,14 +44,18 @@ Flags = NDArray[np.bool_]
 MODELS = (("MiniLM, max", "i2t"), ("TF-IDF, max", "i2t"), ("MiniLM, max", "t2i"), ("MiniLM, mean, noise 0.4", "i2t"))
 HIDDEN = (0.1, 0.3, 0.9)
 DEPTH = 50
-SHALLOW, DEEP = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr"), ("r_precision", "map_at_r")
+SHALLOW = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr")
+DEEP = ("r_precision", "map_at_r")
 DEEP_EVERY = 20
 """Metrics at R take long: they are computed in every 20th draw."""
 RECALLS = (1, 10)
-RESAMPLES, SIMULATED = 50, 20
-COSINES, LEAST_RANKS = 100, (2, 4, 11, 51)
+RESAMPLES = 50
+SIMULATED = 20
+COSINES = 100
+LEAST_RANKS = (2, 4, 11, 51)
 """Quantiles of the cosine, and the ranks from which on a pair is in the next cell."""
-CXC_IMAGES, WORD_DIMENSIONS = 1_000, 512
+CXC_IMAGES = 1_000
+WORD_DIMENSIONS = 512
 
 
 @dataclass
@@ -78,7 +82,8 @@ class Setting:
 
     def rank(self, kept: Flags) -> tuple[Retrieved, PositiveRanks]:
         """The top of every query with the kept labels, and the ranks of the kept positives."""
-        queries, items = self.query_ids[self.rows], self.gallery_ids[self.columns]
+        queries = self.query_ids[self.rows]
+        items = self.gallery_ids[self.columns]
         chosen = kept & self.positive
         judged = Judgments.from_pairs(self.query_ids, self.gallery_ids, queries[chosen], items[chosen])
         tops = read_tops(judged, (queries[kept], items[kept]), DEPTH)
@@ -103,13 +108,17 @@ class Calibrator:
     """Learns the probability of a positive in each cell of judged pairs."""
 
     def __init__(self, setting: Setting, cell: IntArray, features: FloatArray | None) -> None:
-        self.setting, self.cell, self.features = setting, cell, features
+        self.setting = setting
+        self.cell = cell
+        self.features = features
 
     def learn(self, kept: Flags, weights: IntArray) -> FloatArray:
         """(B, C) probabilities from the kept pairs, for (B, I) weights of the images."""
-        setting, n_cells = self.setting, int(self.cell.max()) + 1
+        setting = self.setting
+        n_cells = int(self.cell.max()) + 1
         judged = kept & ~setting.linked
-        keys, shape = setting.images[judged] * n_cells + self.cell[judged], (weights.shape[1], n_cells)
+        keys = setting.images[judged] * n_cells + self.cell[judged]
+        shape = (weights.shape[1], n_cells)
         totals, positives = (
             np.bincount(keys, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
             for values in (np.ones(keys.size), setting.positive[judged].astype(np.float64))
@@ -158,8 +167,10 @@ def flickr8k_settings(library: Library, vectors: EmbeddingsRun) -> Iterator[Sett
     models = make_models(library, vectors)
     text = models["MiniLM, max"]
     for name, direction in MODELS:
-        run, judged = models[name], flickr8k_verdicts(library.split("test", "flickr8k"), direction)
-        gains, forward = np.asarray(judged.gains), direction == "i2t"
+        run = models[name]
+        judged = flickr8k_verdicts(library.split("test", "flickr8k"), direction)
+        gains = np.asarray(judged.gains)
+        forward = direction == "i2t"
         captions = find_positions(judged.gallery_ids if forward else judged.query_ids, run.caption_ids)[0]
         scores, texts = (
             np.ascontiguousarray(some[:, captions] if forward else some[:, captions].T)
@@ -181,7 +192,8 @@ def flickr8k_settings(library: Library, vectors: EmbeddingsRun) -> Iterator[Sett
 
 def cxc_setting(library: Library) -> Setting:
     """A projected bag of words on CxC's ratings, from images to captions."""
-    content, random = library.split("test"), np.random.default_rng(0)
+    content = library.split("test")
+    random = np.random.default_rng(0)
     words = TfIdf.fit(library.split("validation").captions["text"].to_pylist())
     bag = words.encode(content.captions["text"].to_pylist())
     vectors = bag @ random.standard_normal((bag.shape[1], WORD_DIMENSIONS)).astype(np.float32)
@@ -189,11 +201,13 @@ def cxc_setting(library: Library) -> Setting:
     run = score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content)
     asked = np.sort(random.choice(run.image_ids, CXC_IMAGES, replace=False))
     images, captions = judged_pairs(library.split("test"), "i2t", ["coco", "cxc"])
-    truth, links = merged_qrels(library.split("test"), "i2t"), coco_links(library.split("test"), "i2t")
+    truth = merged_qrels(library.split("test"), "i2t")
+    links = coco_links(library.split("test"), "i2t")
     rows, chosen = find_positions(images, asked)
     columns = find_positions(captions, run.caption_ids)[0]
     scores = run.scores[find_positions(asked, run.image_ids)[0]]
-    rows, columns = rows[chosen], columns[chosen]
+    rows = rows[chosen]
+    columns = columns[chosen]
     return Setting(
         "CxC i2t, bag of words",
         asked,
@@ -231,14 +245,16 @@ def check(setting: Setting, share: float, draws: int) -> None:
 
 def expect(calibrator: Calibrator, retrieved: Retrieved, kept: Flags, seed: int) -> Iterator[tuple[float, ...]]:
     """Each expected recall, and the ends of both intervals."""
-    setting, cell = calibrator.setting, calibrator.cell
+    setting = calibrator.setting
+    cell = calibrator.cell
     columns = find_positions(retrieved.ids, setting.gallery_ids)[0]
     wanted = np.arange(len(columns))[:, None] * setting.gallery_ids.size + columns
     pairs, order = setting.sorted_pairs
     found = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
     places = order[found]
     hidden = (pairs[found] == wanted) & ~kept[places]
-    n_images, n_queries = int(setting.images.max()) + 1, len(hidden)
+    n_images = int(setting.images.max()) + 1
+    n_queries = len(hidden)
     random = np.random.default_rng(seed)
     drawn = random.multinomial(n_images, np.full(n_images, 1 / n_images), RESAMPLES)
     probabilities = calibrator.learn(kept, np.vstack([np.ones((1, n_images), int), drawn]))
@@ -285,7 +301,8 @@ def _values(label: str, ranks: PositiveRanks) -> FloatArray:
 
 def _are_positive(judged: Judgments, queries: IntArray, items: IntArray) -> Flags:
     size = judged.gallery_ids.size
-    rows, columns = find_positions(queries, judged.query_ids)[0], find_positions(items, judged.gallery_ids)[0]
+    rows = find_positions(queries, judged.query_ids)[0]
+    columns = find_positions(items, judged.gallery_ids)[0]
     return np.isin(rows * size + columns, judged.rows * size + judged.indices)
 
 

@@ -98,7 +98,8 @@ def regress(captions: Vectors, images: Vectors, held: NDArray[np.bool_]) -> tupl
 
     ``captions`` are (N, 5, W), ``images`` (N, D).
     """
-    known, targets = captions[~held].reshape(-1, captions.shape[-1]).astype(np.float64), images - images[~held].mean(0)
+    known = captions[~held].reshape(-1, captions.shape[-1]).astype(np.float64)
+    targets = images - images[~held].mean(0)
     moments = known.T @ known + STRENGTH * np.eye(known.shape[1])
     weights = np.linalg.solve(moments, known.T @ np.repeat(targets[~held], captions.shape[1], axis=0))
     return (captions[held] @ weights).reshape(-1, images.shape[1]).astype(np.float32), targets[held]

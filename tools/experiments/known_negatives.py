@@ -59,7 +59,8 @@ def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun
     content = library.split("test", "flickr8k")
     texts = library.split("train", "flickr8k").captions["text"].to_pylist()
     own = content.captions["text"].to_pylist()
-    words, letters = (count_words(texts, own), count_words(*([cut(text) for text in some] for some in (texts, own))))
+    words = count_words(texts, own)
+    letters = count_words(*([cut(text) for text in some] for some in (texts, own)))
     models = {
         f"{name}, {pool}": score_by_other_captions(run, content, pool)
         for name, run in (
@@ -107,7 +108,8 @@ def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArra
     """R@1 of the original links alone, in the gallery of the task ``flickr8k_human``."""
     judged = flickr8k_verdicts(library.split("test", "flickr8k"), direction)
     linked = np.asarray(judged.gains) == LINKED
-    queries, items = judged.query_ids[judged.rows[linked]], judged.gallery_ids[judged.indices[linked]]
+    queries = judged.query_ids[judged.rows[linked]]
+    items = judged.gallery_ids[judged.indices[linked]]
     links = Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
     ranks = ranked(run).rank(links, direction)
     hits = recall_at_k(ranks if isinstance(ranks, PositiveRanks) else ranks.ranks, k=1)

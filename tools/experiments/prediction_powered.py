@@ -50,10 +50,8 @@ class Pairs(NamedTuple):
     @property
     def cosines(self) -> FloatArray:
         """(P,) their entries of the scores."""
-        rows, columns = (
-            find_positions(self.images, self.scores.image_ids),
-            find_positions(self.captions, self.scores.caption_ids),
-        )
+        rows = find_positions(self.images, self.scores.image_ids)
+        columns = find_positions(self.captions, self.scores.caption_ids)
         return self.scores.scores[rows[0], columns[0]].astype(np.float64)
 
 
@@ -83,20 +81,21 @@ def main() -> None:
 
 def read_flickr8k(library: Library, path: Path) -> Pairs:
     """The crowd's verdicts on an image and a caption of another."""
-    votes, scores = (
-        read_votes(library.split("test", "flickr8k")),
-        score_by_other_captions(load_embeddings(path), library.split("test", "flickr8k")),
-    )
+    votes = read_votes(library.split("test", "flickr8k"))
+    scores = score_by_other_captions(load_embeddings(path), library.split("test", "flickr8k"))
     kept = ~votes.linked
-    images, captions = votes.images[kept], votes.captions[kept]
+    images = votes.images[kept]
+    captions = votes.captions[kept]
     labels = (votes.yes > votes.no)[kept].astype(np.float64)
     return Pairs(images, captions, labels, scores)
 
 
 def read_sits(library: Library, split: str, path: Path) -> Pairs:
     """All rated pairs of an image and a caption."""
-    table, content = library.split(split).ratings("sits"), library.split(split)
-    captions, images = np.asarray(table["left_id"]), np.asarray(table["right_id"])
+    table = library.split(split).ratings("sits")
+    content = library.split(split)
+    captions = np.asarray(table["left_id"])
+    images = np.asarray(table["right_id"])
     scores = score_by_other_captions(load_embeddings(path), content)
     return Pairs(images, captions, (np.asarray(table["rating"]) >= 3).astype(np.float64), scores)
 
@@ -127,7 +126,8 @@ def fit_by_folds(images: IntArray, features: FloatArray, labels: FloatArray) -> 
     probabilities = np.empty_like(labels)
     folds = np.unique(images, return_inverse=True)[1] % 5
     for fold in range(5):
-        train, test = folds != fold, folds == fold
+        train = folds != fold
+        test = folds == fold
         probabilities[test] = fit_logistic(features[train], labels[train])(features[test])
     return probabilities
 
@@ -205,7 +205,8 @@ def cover_images(pairs: Pairs, probabilities: FloatArray) -> float:
         rows = [by_image[place] for place in random.integers(len(by_image), size=len(by_image))]
         clusters = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         units = np.concatenate(rows)
-        labels, p = pairs.labels[units], probabilities[units]
+        labels = pairs.labels[units]
+        p = probabilities[units]
         chances = choose_probabilities(np.sqrt(p * (1 - p)), ANSWERS)
         drawn = draw(chances, random)
         return estimate_mean(p, drawn, labels[drawn], chances[drawn], clusters=clusters)
@@ -218,8 +219,12 @@ def compare_metrics(library: Library, pairs: Pairs, probabilities: FloatArray) -
     print("\nFlickr8k, text to image among judged images\n")
     print("| metric | value | links alone | answers | coverage | width |\n|---|---:|---:|---:|---:|---:|")
     for name, units, labels in rank_judged(library, pairs, probabilities):
-        values, before, rows = units.value(labels), units.value(np.zeros_like(labels)), np.flatnonzero(units.costs)
-        costs, even, deviations = units.costs[rows], np.ones(rows.size), units.deviations[rows]
+        values = units.value(labels)
+        before = units.value(np.zeros_like(labels))
+        rows = np.flatnonzero(units.costs)
+        costs = units.costs[rows]
+        even = np.ones(rows.size)
+        deviations = units.deviations[rows]
         budget = round(SHARE * costs.sum())
         covered, width = measure(values[rows], units.predicted[rows], deviations, costs, budget)
         alone = measure(values[rows], even, even, costs, budget)[1]
@@ -230,14 +235,18 @@ def compare_metrics(library: Library, pairs: Pairs, probabilities: FloatArray) -
 
 def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> Iterator[tuple[str, Units, FloatArray]]:
     """Each metric with its units, and the labels of their open pairs."""
-    content, scores = library.split("test", "flickr8k"), add_noise(pairs.scores)
+    content = library.split("test", "flickr8k")
+    scores = add_noise(pairs.scores)
     queries = np.unique(pairs.captions)
     owners = content.caption_image_ids[find_positions(queries, content.caption_ids)[0]]
     by_query = np.split(
         np.argsort(pairs.captions, kind="stable"), np.searchsorted(np.sort(pairs.captions), queries[1:])
     )
-    tops, sizes = np.zeros((queries.size, DEPTH), np.int64), np.array([rows.size + 1 for rows in by_query])
-    own_ranks, chances, truth = np.zeros_like(queries), np.zeros(tops.shape), np.zeros(tops.shape)
+    tops = np.zeros((queries.size, DEPTH), np.int64)
+    sizes = np.array([rows.size + 1 for rows in by_query])
+    own_ranks = np.zeros_like(queries)
+    chances = np.zeros(tops.shape)
+    truth = np.zeros(tops.shape)
     for place, (query, owner, rows) in enumerate(zip(queries, owners, by_query, strict=True)):
         images = np.append(pairs.images[rows], owner)
         column = find_positions(np.array([query]), pairs.scores.caption_ids)[0]
@@ -281,7 +290,8 @@ def measure_ratio(pairs: Pairs, probabilities: FloatArray) -> str:
         find_positions(pairs.images, pairs.scores.image_ids)[0],
         find_positions(pairs.captions, pairs.scores.caption_ids)[0],
     ]
-    order, found = np.lexsort((-scores, pairs.captions)), np.zeros(scores.size)
+    order = np.lexsort((-scores, pairs.captions))
+    found = np.zeros(scores.size)
     found[order] = np.arange(order.size) - np.searchsorted(pairs.captions[order], pairs.captions[order]) < 5
     truth, guess = (float((y * found).sum() / y.sum()) for y in (pairs.labels, probabilities))
     steered = choose_probabilities(np.sqrt(probabilities * (1 - probabilities)) * np.abs(found - guess), ANSWERS)
@@ -291,7 +301,8 @@ def measure_ratio(pairs: Pairs, probabilities: FloatArray) -> str:
         labels = pairs.labels[drawn]
         return estimate_ratio(known, drawn, labels * found[drawn], labels, chances[drawn])
 
-    columns, even = np.stack([probabilities, probabilities * found], axis=1), np.full(order.size, ANSWERS / order.size)
+    columns = np.stack([probabilities, probabilities * found], axis=1)
+    even = np.full(order.size, ANSWERS / order.size)
     covered, width = repeat(truth, lambda random: experiment(random, steered, columns))
     alone = repeat(truth, lambda random: experiment(random, even, np.ones(order.size)))[1]
     return f"{truth:.1%} | | {ANSWERS:,} of {order.size:,} | {covered:.1%} | {width / alone:.2f}"

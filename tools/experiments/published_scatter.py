@@ -28,7 +28,8 @@ SAME_MODEL = {
 NAMED = {"BLIP": -8, "VinVL": -8, "ViLT": 8, "PCME (CutMix)": -8, "VSRN": -8, "VSE0": 8}
 """Models with a label, and how many points it stands to the right."""
 
-R1, MAP = "coco_5k/recall_at_1", "eccv_caption/map_at_r"
+R1 = "coco_5k/recall_at_1"
+MAP = "eccv_caption/map_at_r"
 STYLE: Any = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
 
 
@@ -38,7 +39,8 @@ def main() -> None:
     parser.add_argument("chart", type=Path, help="SVG file")
     path = parser.parse_args().chart
     table = eccv_caption_table()
-    recalls, maps = table.scores_of(R1), table.scores_of(MAP)
+    recalls = table.scores_of(R1)
+    maps = table.scores_of(MAP)
     tau = metric_agreement({R1: recalls, MAP: maps}).between(R1, MAP)
     further = open_clip_recalls()
     for ours, theirs in SAME_MODEL.items():
@@ -66,7 +68,8 @@ def draw(recalls: dict[str, float], maps: dict[str, float], further: dict[str, f
         axes.text(1, 19.1, f"open_clip: {len(further)} checkpoints, mAP@R unknown", color="#4A515B", fontsize=8)
         axes.plot([100 * recalls[m] for m in maps], [100 * v for v in maps.values()], "o", color="#0072B2")
         for ours, theirs in SAME_MODEL.items():
-            x, y = 100 * further[theirs], 100 * maps[ours]
+            x = 100 * further[theirs]
+            y = 100 * maps[ours]
             axes.plot(x, y, "D", color="#D55E00", markersize=9, fillstyle="none")
             axes.annotate(ours, (x, y), (-9, -3), textcoords="offset points", fontsize=8, ha="right")
         for model, right in NAMED.items():

@@ -20,7 +20,8 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, rank_intervals
 from cxc_eccv.types import IntArray
 
 MODELS = (5, 10, 25)
-IMAGES, SAMPLES = 1_000, 1_000
+IMAGES = 1_000
+SAMPLES = 1_000
 EVERY: IntArray = np.arange(IMAGES, dtype=np.int64)
 STEP = np.sqrt(2 / IMAGES)
 """Standard error of the difference of two models whose values are independent with variance 1."""
@@ -45,7 +46,8 @@ def main() -> None:
 
 def simulate(draw: Callable[[np.random.Generator, int], Drawn], count: int, repetitions: int) -> tuple[float, float]:
     """Share of the repetitions in which all intervals are right, and the mean number of ranks in an interval."""
-    covered, width = 0, 0.0
+    covered = 0
+    width = 0.0
     for seed in range(repetitions):
         means, values, images = draw(np.random.default_rng([seed, count]), count)
         samples = ClusterBootstrap(images, Draws(seed, SAMPLES)).means(values.astype(np.float64))

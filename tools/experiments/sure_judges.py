@@ -16,9 +16,12 @@ import numpy as np
 from cxc_eccv.errors import DataError
 from cxc_eccv.statistics import Estimate, choose_probabilities, draw, estimate_mean
 
-PREVALENCES, ERRORS, BUDGETS = (0.1, 0.3, 0.5), (0.0, 0.03, 0.1), (30, 100, 200)
+PREVALENCES = (0.1, 0.3, 0.5)
+ERRORS = (0.0, 0.03, 0.1)
+BUDGETS = (30, 100, 200)
 KINDS = ((300, False), (3_000, False), (3_000, True))
-IN_CLUSTER, SPREAD = 5, 4.0
+IN_CLUSTER = 5
+SPREAD = 4.0
 
 
 def main() -> None:
@@ -29,7 +32,9 @@ def main() -> None:
     print("prevalence  errors  budget  units  clusters    held   width  no interval")
     least = 1.0
     for prevalence, wrong, budget, (units, by_cluster) in itertools.product(PREVALENCES, ERRORS, BUDGETS, KINDS):
-        random, held, widths = np.random.default_rng(0), 0, []
+        random = np.random.default_rng(0)
+        held = 0
+        widths = []
         for _ in range(repetitions):
             try:
                 truth, interval = _experiment(random, prevalence, wrong, budget, units, by_cluster=by_cluster)

@@ -169,7 +169,8 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
 
 def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
     """The scores of a model, which is trained unless they are there."""
-    report, record = folder / "report" / "report.json", folder / "made_of.json"
+    report = folder / "report" / "report.json"
+    record = folder / "made_of.json"
     made_of = json.dumps([hash_content(option) if option.endswith(".parquet") else option for option in options])
     if not report.exists():
         from cxc_eccv.studies.baselines.dual_encoder import script

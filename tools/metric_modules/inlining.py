@@ -104,7 +104,8 @@ class _Bundle:
                 raise ImportError(f"{source.name}: import {module} cannot be followed; import names from it")
             if module == source.name:
                 raise ImportError(f"{module} imports {original} from itself; import what it has by name")
-            source, name = self._source(module), original
+            source = self._source(module)
+            name = original
             if name not in source.definitions and name not in source.imports:
                 raise ImportError(f"{module} defines no {name} at its top level")
         return source.name, name

@@ -66,7 +66,8 @@ class Source:
                     f"{self.name}, line {inner.lineno}: {inner.arg} must be renamed and is an argument too"
                 )
         for line, column, name in sorted(self._names(node), reverse=True):
-            head, tail = lines[line - 1].encode()[:column], lines[line - 1].encode()[column + len(name.encode()) :]
+            head = lines[line - 1].encode()[:column]
+            tail = lines[line - 1].encode()[column + len(name.encode()) :]
             lines[line - 1] = head.decode() + names.get(name, name) + tail.decode()
         first, last = self._lines(node)
         return LINTER_COMMENT.sub("", "\n".join(lines[first - 1 : last]))

@@ -48,7 +48,8 @@ def describe(scene: Scene, rng: random.Random) -> list[Statement]:
 
 def sixth(scene: Scene) -> Statement:
     """The caption that a few images have beyond their five."""
-    one, other = _without_size(scene.items[0]), _without_size(scene.items[1])
+    one = _without_size(scene.items[0])
+    other = _without_size(scene.items[1])
     return Statement(f"{phrase(one)} next to {phrase(other)}", (one, other))
 
 
@@ -61,7 +62,8 @@ def mistaken(statement: Statement) -> Statement:
 
 
 def _related(scene: Scene, rng: random.Random, first: int = 0, second: int = 1) -> Statement:
-    one, other = _without_size(scene.items[first]), _without_size(scene.items[second])
+    one = _without_size(scene.items[first])
+    other = _without_size(scene.items[second])
     relation = scene.relation(first, second)
     text = f"{phrase(one)} {rng.choice(SYNONYMS[relation])} {phrase(other)}"
     return Statement(_styled(text, rng), (one, other), relation)

@@ -75,7 +75,8 @@ def scene_families(rng: random.Random, count: int, variants: int) -> Iterator[li
     """Yield ``count`` families: a scene and ``variants`` of it whose second item has another colour, kind or both."""
     for _ in range(count):
         items = tuple(map(Item, rng.choices(KINDS, k=2), rng.sample(list(COLOURS), 2), rng.choices(SIZES, k=2)))
-        layout, background = rng.choice(list(LAYOUTS)), rng.choice(list(BACKGROUNDS))
+        layout = rng.choice(list(LAYOUTS))
+        background = rng.choice(list(BACKGROUNDS))
         places = rng.sample(LAYOUTS[layout], 2)
         changes = [(), *rng.sample(CHANGES, variants)]
         yield [

@@ -29,7 +29,8 @@ SIZES = "tools/site_pages/task_sizes.json"
 
 def expected_files(root: Path) -> dict[str, str]:
     """Path to the text it should have, of every file that is generated or has generated parts."""
-    every, sizes = statistics(root / "dataset_cards"), task_sizes()
+    every = statistics(root / "dataset_cards")
+    sizes = task_sizes()
     _refuse_leftovers(root)
     whole = {SIZES: json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"}
     for name, config in dataset_configs().items():
@@ -67,7 +68,8 @@ def _parts(sizes: Sizes, addresses: dict[str, str]) -> dict[str, dict[str, str]]
 
 def _metric_page(root: Path, spec: Spec) -> str:
     """The page with its generated parts, and between them what an author wrote, or a first text."""
-    path, parts = root / "docs" / "metrics" / f"{spec.name}.md", metric_parts(spec)
+    path = root / "docs" / "metrics" / f"{spec.name}.md"
+    parts = metric_parts(spec)
     return _merged(path, parts) if path.is_file() else first_sections(spec).join(part_texts(parts, path.suffix))
 
 

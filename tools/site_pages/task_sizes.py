@@ -79,5 +79,6 @@ def _matches(judged: CategoryMatches, zeta: int) -> IntArray:
 
 
 def _span(counts: IntArray) -> str:
-    low, high = int(counts.min()), int(counts.max())
+    low = int(counts.min())
+    high = int(counts.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -36,7 +36,8 @@ def captions_rows(split: Split, options: BuildOptions) -> Rows:
         "text": split.captions["text"].combine_chunks().take(pa.array(order)),
         "invalid": np.isin(split.caption_ids[order], split.library.invalid_ids("caption")),
     }
-    names, folders = split.images["file_name"].to_pylist(), split.images["folder"].to_pylist()
+    names = split.images["file_name"].to_pylist()
+    folders = split.images["folder"].to_pylist()
     columns = {
         "image_id": split.images["image_id"],
         "file_name": split.images["file_name"],
@@ -116,7 +117,8 @@ def _judged_captions(split: Split, options: BuildOptions) -> dict[str, pa.ListAr
     """Per caption: the captions of other images that are positives of its image, and those judged negative."""
     merged = merge(split, "i2t", policy=options.policy, thresholds=options.thresholds)
     of_same_image = split.caption_image_ids[merged.items] == merged.query_ids[merged.queries]
-    positive, negative = merged.positive & ~of_same_image, ~merged.positive & ~of_same_image
+    positive = merged.positive & ~of_same_image
+    negative = ~merged.positive & ~of_same_image
     return {
         "weak_positives": _captions_per_caption(split, merged, positive, {"sources": merged.said_positive}),
         "judged_negatives": _captions_per_caption(

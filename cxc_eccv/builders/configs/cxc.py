@@ -21,7 +21,8 @@ RATING_COLUMNS = {
 
 def with_single_ratings(columns: dict[str, object], split: Split, kind: str) -> Rows:
     """Rows of CxC with the number and standard deviation of their single ratings; null without the file of these."""
-    table, single = split.ratings(kind), split.annotators(kind)
+    table = split.ratings(kind)
+    single = split.annotators(kind)
     if single is None:
         unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, (feature, _) in RATING_COLUMNS.items()}
         return Rows(pa.table(columns | unknown))
@@ -30,8 +31,10 @@ def with_single_ratings(columns: dict[str, object], split: Split, kind: str) -> 
     row_of = np.full(places.max() + 1, -1)
     row_of[places[: table.num_rows]] = np.arange(table.num_rows)
     rows = row_of[places[table.num_rows :]]
-    known, ratings = rows >= 0, np.asarray(single["rating"])
-    rows, ratings = rows[known], ratings[known]
+    known = rows >= 0
+    ratings = np.asarray(single["rating"])
+    rows = rows[known]
+    ratings = ratings[known]
     count = np.bincount(rows, minlength=table.num_rows)
     least = np.maximum(count, 1)
     mean = np.bincount(rows, ratings, table.num_rows) / least
@@ -45,7 +48,8 @@ def with_single_ratings(columns: dict[str, object], split: Split, kind: str) -> 
 def sits_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
     table = split.ratings("sits")
-    caption_ids, image_ids = np.asarray(table["left_id"]), np.asarray(table["right_id"])
+    caption_ids = np.asarray(table["left_id"])
+    image_ids = np.asarray(table["right_id"])
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
@@ -155,7 +159,8 @@ def sis_rows(split: Split, options: BuildOptions) -> Rows:
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:
-    left, right = table["left_id"].to_pylist(), table["right_id"].to_pylist()
+    left = table["left_id"].to_pylist()
+    right = table["right_id"].to_pylist()
     ratings = dict(zip(zip(left, right, strict=True), table["rating"].to_pylist(), strict=True))
     return np.array([ratings.get((b, a), np.nan) for a, b in zip(left, right, strict=True)])
 

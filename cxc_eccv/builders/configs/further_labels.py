@@ -32,7 +32,8 @@ def eccv_rows(split: Split, options: BuildOptions) -> Rows:
 
 def _verified_queries(split: Split, direction: str) -> pa.Table:
     table = split.eccv("eccv", direction)
-    queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
+    queries = np.asarray(table["query_id"])
+    items = np.asarray(table["item_id"])
     reachable = find_positions(items, item_ids(split, direction)[1])[1]
     starts = np.flatnonzero(np.diff(queries, prepend=-1))
     query_ids = queries[starts]
@@ -94,10 +95,12 @@ ENTAILMENT_LABELS = ("not_entailed", "entailed")
 def entailment_rows(split: Split, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
     pairs = entailed_pairs(split, policy=options.policy, thresholds=options.thresholds)
-    image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+    image_ids = pairs.query_ids[pairs.queries]
+    caption_ids = pairs.gallery_ids[pairs.items]
     of_same_image = split.owners_of(caption_ids) == image_ids
     keep = ~of_same_image
-    image_ids, caption_ids = image_ids[keep], caption_ids[keep]
+    image_ids = image_ids[keep]
+    caption_ids = caption_ids[keep]
     columns = {
         "image_id": image_ids,
         "file_name": split.files_of(image_ids),
@@ -176,7 +179,8 @@ def plausible_rows(split: Split, options: BuildOptions) -> Rows:
     sets = split.categories()
     _, category = np.nonzero(present)
     distances = category_distances(present)
-    sizes, names = present.sum(axis=1), pa.array(sets.category_names)
+    sizes = present.sum(axis=1)
+    names = pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
         "file_name": split.files_of(image_ids),
@@ -230,10 +234,13 @@ def flickr8k_rows(split: Split, options: BuildOptions) -> Rows:
         for key, ids in zip(keys, (split.image_ids, split.caption_ids), strict=True)
     )
     order = np.lexsort((captions, images))
-    pairs, images, captions = pairs.take(pa.array(order)).combine_chunks(), images[order], captions[order]
+    pairs = pairs.take(pa.array(order)).combine_chunks()
+    images = images[order]
+    captions = captions[order]
     yes, no = (pairs[name] for name in ("yes", "no"))
     linked = split.caption_image_ids[captions] == split.image_ids[images]
-    by_crowd, by_experts = pc.is_valid(yes).to_numpy(), pc.is_valid(pairs["rating1"]).to_numpy()
+    by_crowd = pc.is_valid(yes).to_numpy()
+    by_experts = pc.is_valid(pairs["rating1"]).to_numpy()
     surplus = np.sign(pc.fill_null(pc.subtract(yes, no), 0).to_numpy())
     decided = pa.array(DECISIONS).take(pa.array(np.where(linked, 3, surplus + 1)))
     table = {

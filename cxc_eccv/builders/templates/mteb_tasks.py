@@ -73,7 +73,8 @@ class _CorrectedCOCORetrieval(AbsTaskRetrieval):
         hf_subset: str,
     ) -> dict[str, float]:
         """mAP@R and R-Precision; of documents with equal scores, positives rank last."""
-        precisions, average_precisions = [], []
+        precisions = []
+        average_precisions = []
         for query, judged in qrels.items():
             positives = {document for document, score in judged.items() if score > 0}
             found = results[query]

@@ -286,7 +286,8 @@ def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, floa
 
 def check_as_published(name: str, report: Report) -> None:
     """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
-    edition, split = report.provenance.data.edition, report.provenance.split
+    edition = report.provenance.data.edition
+    split = report.provenance.split
     faults = [report.departure] if report.departure else []
     if (edition, split) != (OFFICIAL, "test"):
         faults.append(f"the {split} split of the edition {edition!r}")
@@ -331,7 +332,8 @@ def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_bett
     """
     if not scores:
         raise DataError("there is no metric to correlate")
-    metrics, models = tuple(scores), tuple(next(iter(scores.values()), ()))
+    metrics = tuple(scores)
+    models = tuple(next(iter(scores.values()), ()))
     values = {}
     for metric, of_model in scores.items():
         if set(of_model) != set(models):

@@ -222,7 +222,8 @@ def gather(split: Split, direction: str, source: str, thresholds: Thresholds) ->
 
 def _coco_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The original links; for t2t, captions of the same image."""
-    captions, images = split.caption_ids, split.caption_image_ids
+    captions = split.caption_ids
+    images = split.caption_image_ids
     if direction in CROSS_MODAL:
         return Evidence.of(*orient(images, captions, direction))
     if direction == "t2t":
@@ -271,10 +272,12 @@ def _cxc_evidence(split: Split, direction: str, thresholds: Thresholds) -> Evide
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
     """Both orders of every pair; positive if either rating reaches the threshold."""
     ids = find_distinct(np.concatenate([left, right]))
-    first, second = find_positions(left, ids)[0], find_positions(right, ids)[0]
+    first = find_positions(left, ids)[0]
+    second = find_positions(right, ids)[0]
     both = np.concatenate([first * ids.size + second, second * ids.size + first])
     keys, occurrence = np.unique(both, return_inverse=True)
-    forward, reverse = np.full(keys.size, np.nan), np.full(keys.size, np.nan)
+    forward = np.full(keys.size, np.nan)
+    reverse = np.full(keys.size, np.nan)
     forward[occurrence[: left.size]] = ratings
     reverse[occurrence[left.size :]] = ratings
     positive = np.fmax(forward, reverse) >= threshold
@@ -359,7 +362,8 @@ def match_hypotheses(split: Split, pairs: EntailmentPairs) -> tuple[dict[tuple[i
     by_text: dict[str, list[int]] = {}
     for caption_id, text in zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True):
         by_text.setdefault(text.strip(), []).append(caption_id)
-    images, captions = set(image_ids), set(split.caption_ids.tolist())
+    images = set(image_ids)
+    captions = set(split.caption_ids.tolist())
     left_out = Counter(pairs.left_out)
     rows: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(pairs.table.to_pylist()):

@@ -40,7 +40,8 @@ class ColumnPairs:
         order = np.argsort(columns, kind="stable")
         self._index = np.empty_like(order)
         self._index[order] = np.arange(order.size)
-        self._rows, self._columns = rows[order], columns[order]
+        self._rows = rows[order]
+        self._columns = columns[order]
         self._bounds = np.stack([low[order], high[order]])
         self._by_row = np.argsort(self._rows, kind="stable")
         self._sorted_rows = self._rows[self._by_row]
@@ -85,7 +86,8 @@ class ColumnPairs:
             np.bincount(indices[chosen], minlength=self._above.size).reshape(self._above.shape)
             for chosen in (values < pair_scores, values > pair_scores)
         )
-        at_least, above = self._at_least - below, self._above + beyond
+        at_least = self._at_least - below
+        above = self._above + beyond
         return Counts(self._scores[self._index], at_least[:, self._index].T, above[:, self._index].T)
 
     def _record(self, indices: IntArray, scores: NDArray[np.float32]) -> None:
@@ -151,7 +153,8 @@ class BestOfColumns:
         if self._share * depths.size * n_items > MOST_KEPT:
             raise ScoresTooAlike
         self._bounds = kernels.scores_of_columns(sample, item_rows, ranks)
-        self._depths, self._sizes = depths, np.zeros(depths.size, dtype=np.int64)
+        self._depths = depths
+        self._sizes = np.zeros(depths.size, dtype=np.int64)
         self._kept: list[kernels.KeptColumns] = []
         self._lock = Lock()
 
@@ -176,7 +179,8 @@ class BestOfColumns:
     def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """(n, C) scores of columns, padded with minus infinity, and (n, C) indices, padded with -1."""
         shape = columns.size, int(self._sizes[columns].max())
-        scores, indices = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
+        scores = np.full(shape, -np.inf, dtype=np.float32)
+        indices = np.full(shape, -1, dtype=np.int32)
         filled = np.zeros_like(columns)
         for kept in self._kept:
             kept.spread(columns, filled, scores, indices)
@@ -208,7 +212,8 @@ class ColumnReaders:
         width: int,
         score_rows: Callable[[IntArray], NDArray[np.float32]],
     ) -> None:
-        self._column_ids, self._columns = column_ids, columns
+        self._column_ids = column_ids
+        self._columns = columns
         self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns]] = []
         if not readers:
             return

@@ -52,7 +52,8 @@ class OwnRows:
 
     def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Positions in ``query_ids`` and scores of a few rows at a time; minus infinity at items of other readers."""
-        queries, needed = self._queries[start : start + len(block)], self.rows(block, start)[1]
+        queries = self._queries[start : start + len(block)]
+        needed = self.rows(block, start)[1]
         size = max(1, SCORES_AT_ONCE // block.shape[1])
         gaps = np.flatnonzero(np.diff(needed) > 1) + 1
         # Adjacent rows are a view of the block; if few are adjacent, one copy costs less than many strips.
@@ -103,7 +104,8 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     counts = np.bincount(rows, minlength=len(scores))
     within = number_within(counts)
     shape = len(scores), counts.max()
-    values, indices = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
+    values = np.full(shape, -np.inf, dtype=scores.dtype)
+    indices = np.full(shape, -1)
     values[rows, within], indices[rows, within] = scores[rows, columns], columns
     return values, indices
 
@@ -119,7 +121,8 @@ class RowReader:
     deepest: int | None
 
     def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
-        self.query_ids, self.gallery_ids = query_ids, gallery_ids
+        self.query_ids = query_ids
+        self.gallery_ids = gallery_ids
         self.error: RunTooShallow | None = None
         self.n_cut = 0  # rankings that end within a tie among the items that the reader needs
 
@@ -173,7 +176,8 @@ class BestRows(RowReader):
     def __init__(self, judgments: Judgments, depth: int) -> None:
         check_whole("the top k of a ranking: k", depth)
         super().__init__(judgments.query_ids, judgments.gallery_ids)
-        self.judgments, self.without_self = judgments, judgments.without_self
+        self.judgments = judgments
+        self.without_self = judgments.without_self
         in_gallery = find_positions(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_gallery.any()))
         self.deepest = self.depth
@@ -295,7 +299,8 @@ class JudgedRows(RowReader):
 
     def __init__(self, judgments: Judgments) -> None:
         super().__init__(judgments.query_ids, judgments.gallery_ids)
-        self.without_self, self._judgments = judgments.without_self, judgments
+        self.without_self = judgments.without_self
+        self._judgments = judgments
         self.deepest = self.gallery_ids.size
         itself = np.isin(self.query_ids, self.gallery_ids) & self.without_self
         self._sizes = self.gallery_ids.size - itself.astype(np.int64)
@@ -318,7 +323,8 @@ class JudgedRows(RowReader):
         for query, row, of_row in zip(queries.tolist(), scores, items, strict=True):
             columns[of_row[of_row >= 0]] = np.flatnonzero(of_row >= 0)
             entries = slice(*self._judgments.indptr[query : query + 2])
-            judged, positive = row[columns[self._judgments.indices[entries]]], self._verdicts[entries] > 0
+            judged = row[columns[self._judgments.indices[entries]]]
+            positive = self._verdicts[entries] > 0
             self._ranks[entries], self._helped[entries], self._ties[query] = rank_judged(row, judged, positive)
 
     @property
@@ -365,7 +371,8 @@ class PlausibleRows(RowReader):
 
     def __init__(self, matches: CategoryMatches, criteria: Sequence[Criterion]) -> None:
         super().__init__(matches.query_ids, matches.gallery_ids)
-        self.criteria, self._matches = tuple(criteria), matches
+        self.criteria = tuple(criteria)
+        self._matches = matches
         self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.criteria])
         self._hits = np.zeros_like(self._n_matches)
         self._helped = np.zeros_like(self._n_matches)  # the hits if ties help
@@ -389,12 +396,15 @@ class PlausibleRows(RowReader):
         self._count(queries, scores, np.arange(queries.size), items)
 
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
-        matches, zetas = self._matches, [zeta for zeta, _ in self.criteria]
-        depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
+        matches = self._matches
+        zetas = [zeta for zeta, _ in self.criteria]
+        depths = np.minimum(self._n_matches[queries], self._cuts)
+        classes = matches.query_classes[queries]
         counts = match_counts(scores, rows, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
         worst = counts.lowest.min(axis=1)
         short = np.flatnonzero(np.isneginf(worst))[:1]
-        ids, deepest = self.query_ids[queries[short]], depths[short].max(axis=1)
+        ids = self.query_ids[queries[short]]
+        deepest = depths[short].max(axis=1)
         refuse_shallow(ids, scores[rows[short]], worst[short], deepest, self.reason)
         surplus = counts.at_least - depths
         out, out_if_helped, others = count_pushed_out(surplus, counts.tied, counts.tied_matches)

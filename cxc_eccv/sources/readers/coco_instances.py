@@ -86,12 +86,14 @@ ANNOTATION_SCHEMA = pa.schema(
 def read_instances(path: Path) -> Instances:
     """Annotations of images with category names and boxes; category sets have no boxes."""
     dataset = _load(path)
-    names, seen = {category["id"]: category["name"] for category in dataset["categories"]}, set[tuple[Any, ...]]()
+    names = {category["id"]: category["name"] for category in dataset["categories"]}
+    seen = set[tuple[Any, ...]]()
     records = dataset["annotations"]
     _find_listed(path, records, "image_id", np.array([image["id"] for image in dataset["images"]], dtype=np.int64))
     _find_listed(path, records, "category_id", np.array(list(names), dtype=np.int64))
     boxed = any("bbox" in record for record in records)
-    images, annotations = [], []
+    images = []
+    annotations = []
     for position, image in enumerate(dataset["images"]):
         size = read_size(path, f"images[{position}]", image) if boxed else (None, None)
         images.append((image["id"], *size))

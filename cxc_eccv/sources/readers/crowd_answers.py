@@ -65,7 +65,8 @@ def read_crowd_answers(path: Path) -> CrowdAnswers:
     gains = [GAINS.get(cell.strip()) for cell in table["annotation"].to_pylist()]
     if None in gains:
         row = gains.index(None)
-        place, actual = f"line {rows[row] + 2}, column 'annotation'", shown(table["annotation"][row].as_py())
+        place = f"line {rows[row] + 2}, column 'annotation'"
+        actual = shown(table["annotation"][row].as_py())
         raise MalformedSource(path, place, actual, "1, 2 (a match), 3 or 4 (no match)")
     left_out = len(written[0]) - rows.size
     if left_out > MOST_LEFT_OUT * len(written[0]):

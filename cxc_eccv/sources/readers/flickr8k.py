@@ -48,7 +48,8 @@ def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, SplitTables
     rows_of: dict[int, list[int]] = {}
     for row, owner in enumerate(captions["image_id"].to_pylist()):
         rows_of.setdefault(owner, []).append(row)
-    splits, listed = {}, set[int]()
+    splits = {}
+    listed = set[int]()
     for split, path in zip(wanted, paths[1:], strict=True):
         names = read_lines(path)
         ids = _list_images(path, names, rows_of, listed)
@@ -86,7 +87,8 @@ def read_flickr8k_crowd(path: Path) -> pa.Table:
     """``image_id``, ``caption_id``, ``yes`` and ``no`` (numbers of votes) of every pair, in the order of the file."""
     rows = []
     for place, match in _read_pairs(path, CROWD_LINE, "image, caption, share of yes, votes for yes, votes for no"):
-        yes, no = int(match["yes"]), int(match["no"])
+        yes = int(match["yes"])
+        no = int(match["no"])
         if not yes + no or abs(yes / (yes + no) - float(match["share"])) > ROUNDING:
             raise MalformedSource(path, place, shown(match[0]), "at least one vote, and their share of yes")
         rows.append((*_ids(match), yes, no))

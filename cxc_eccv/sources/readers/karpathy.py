@@ -106,7 +106,9 @@ def _read_file(path: Path) -> tuple[pa.Table, pa.Table]:
     images = _read_columns(path)
     if images is None:
         images = pa.array(_read_records(path), IMAGE)
-    image_ids, splits, sentences = _find_ids(images), images.field("split"), images.field("sentences")
+    image_ids = _find_ids(images)
+    splits = images.field("split")
+    sentences = images.field("sentences")
     folders = images.field("filepath").fill_null("")
     image_table = pa.table([image_ids, images.field("filename"), folders, splits], names=[*IMAGE_SCHEMA.names, "split"])
     lengths = np.asarray(pc.list_value_length(sentences))
@@ -128,7 +130,8 @@ def _read_columns(path: Path) -> pa.StructArray | None:
     images = table["images"].combine_chunks().flatten()
     sentences = images.field("sentences")
     captions = sentences.flatten()
-    image_ids, caption_ids = _find_ids(images), captions.field("sentid")
+    image_ids = _find_ids(images)
+    caption_ids = captions.field("sentid")
     needed = [image_ids, images.field("filename"), images.field("split"), sentences, caption_ids, captions.field("raw")]
     if not len(images) or any(column.null_count for column in needed):
         return None

@@ -97,7 +97,8 @@ def read_mined(path: Path) -> MinedPairs:
     table, facts = read_pairs(path, "weak positives", "cxc-eccv mine")
     check_content(path, facts, MINED_FACTS, "metadata")
     table = check_columns(path, table, MINED_SCHEMA)
-    scores, ranks = np.asarray(table["score"]), np.asarray(table["rank"])
+    scores = np.asarray(table["score"])
+    ranks = np.asarray(table["rank"])
     wrong = {
         "a number in [0, 1]": ("score", ~((scores >= 0) & (scores <= 1))),
         "a rank of at least 1": ("rank", ranks < 1),
@@ -296,7 +297,8 @@ def _read_crowd(path: Path, name: str, image_ids: IntArray, caption_ids: IntArra
     for column, ids, known in (("iid", answers.images, image_ids), ("cid", answers.captions, caption_ids)):
         unknown = np.flatnonzero(inside & ~find_positions(ids, known)[1])
         if unknown.size:
-            place, expected = f"line {answers.lines[unknown[0]]}, column {column!r}", "an id of COCO's test split"
+            place = f"line {answers.lines[unknown[0]]}, column {column!r}"
+            expected = "an id of COCO's test split"
             raise MalformedSource(path, place, f"id {ids[unknown[0]]}", f"{expected}; leave the row out")
     pairs, occurrence = np.unique(
         np.stack([answers.images[inside], answers.captions[inside]]), axis=1, return_inverse=True

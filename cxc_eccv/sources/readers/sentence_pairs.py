@@ -53,7 +53,8 @@ class SentencePairs:
 
 def read_semeval(path: Path) -> SentencePairs:
     """A subtask of SemEval: score and two sentences between tabs; a row with an empty score was never scored."""
-    scored, unscored = [], 0
+    scored = []
+    unscored = 0
     for place, cells in _cells(path, (3,)):
         if cells[0].strip():
             scored.append((cells[1], cells[2], _score(path, place, cells[0], 0), "", "", ""))

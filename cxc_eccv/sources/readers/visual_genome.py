@@ -35,7 +35,8 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
     """
     objects, _ = paths
     images: dict[int, tuple[int, int, int]] = {}
-    tables, rows = [], []
+    tables = []
+    rows = []
     for place, image, items in _read_images(paths, "objects"):
         left_out = SECOND if image[0] in images else None
         images.setdefault(image[0], image)
@@ -56,7 +57,10 @@ def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
     with the same COCO id.
     """
     descriptions, _ = paths
-    tables, rows, done, number = [], list[tuple[int, int, str]](), set[int](), 0
+    tables = []
+    rows = list[tuple[int, int, str]]()
+    done = set[int]()
+    number = 0
     for place, (image_id, _, _), regions in _read_images(paths, "regions"):
         if image_id in done:
             continue
@@ -77,7 +81,8 @@ def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
 def _read_images(paths: Sequence[Path], key: str) -> Iterator[tuple[str, tuple[int, int, int], list[Any]]]:
     """Yield the place, the image and the records under ``key`` of every image with a COCO id."""
     path, image_data = paths
-    known, annotated = _read_image_data(image_data), set[int]()
+    known = _read_image_data(image_data)
+    annotated = set[int]()
     for number, record in enumerate(read_records(path)):
         place = f"[{number}]"
         genome_id = _image_id(path, place, record)

@@ -77,8 +77,10 @@ def report_project(
     """The report on the current state of a project; ``changes`` has the effect of its labels on models."""
     path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
-    answers, checks = project.answers(), read_decisions(project.folder).checks
-    judged, doubted = judge_sheets(answers, checks), tuple[Doubted, ...]()
+    answers = project.answers()
+    checks = read_decisions(project.folder).checks
+    judged = judge_sheets(answers, checks)
+    doubted = tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
     facts = make_provenance(project.library, project.facts.split, Provenance(command=command or None))
     is_new = labels is None or _is_settled(labels, accept(answers, judged), project.scheme)
@@ -133,7 +135,10 @@ class Annotation:
 
 def report_annotation(annotation: Annotation) -> AnnotationReport:
     """Judge sheets and workers, and count the answers of accepted sheets."""
-    scheme, answers, checks, rule = annotation.scheme, annotation.answers, annotation.checks, annotation.rule
+    scheme = annotation.scheme
+    answers = annotation.answers
+    checks = annotation.checks
+    rule = annotation.rule
     questions = {question.pair_id: question for sheet in annotation.sheets for question in sheet}
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
@@ -242,7 +247,8 @@ def _tick(answers: pa.Table, group: str, choices: Iterable[str]) -> IntArray:
 
 def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told]:
     for row in answers.to_pylist():
-        answer, question = json.loads(row["answer"]), questions[row["pair_id"]]
+        answer = json.loads(row["answer"])
+        question = questions[row["pair_id"]]
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
         words = str(answer).replace("_", " ")

@@ -137,7 +137,8 @@ class AnnotationReport:
         if not self.sheets:
             return Table([], [], title, asked, notes=["No answers yet: cxc-eccv annotate import reads them."])
         seconds = [sheet.seconds for sheet in self.sheets if sheet.seconds is not None]
-        rows, notes = [*self._count_sheets()], [*self._explain_sheets(len(seconds))]
+        rows = [*self._count_sheets()]
+        notes = [*self._explain_sheets(len(seconds))]
         if seconds:
             times = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
             times |= {"shortest": min(seconds), "longest": max(seconds)}
@@ -300,7 +301,8 @@ class AnnotationReport:
             [str(row.caption_id), row.caption, f"{row.turned_down} of {row.answers}", show(row.rating, "{:.2f}")]
             for row in self.doubted
         ]
-        header, title = _head("Caption", "", "Rejected", "CxC"), "Captions that may not describe their own image"
+        header = _head("Caption", "", "Rejected", "CxC")
+        title = "Captions that may not describe their own image"
         notes = ["Check them: some describe nothing, or another image."]
         return Table(header, rows, title, "appendix C.1 of ECCV Caption", prose=frozenset([1]), notes=notes)
 

@@ -99,7 +99,8 @@ def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
         }
         workers = list(dict.fromkeys(response.worker for response in now.responses))
         table = join_answers(table, accepted, workers, now.candidates())
-        card, path = label_card(facts, table), project.folder / CARD
+        card = label_card(facts, table)
+        path = project.folder / CARD
         if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MARK.rstrip()):
             raise DataError(
                 f"{path} is not a card that annotate merge replaces. Move it away, merge, and copy your changes "
@@ -149,7 +150,8 @@ def write_ratings(project: Project, least_answers: int | None = None) -> Path:
         new = Terms(least_answers=least_answers)
         terms = Terms(least_answers=1) | read_decisions(project.folder).terms | new | Terms(rule="mean")
         table = _settle(Project.open(project.folder, project.library), terms)[3]
-        side, rows = project.scheme.sides[0], []
+        side = project.scheme.sides[0]
+        rows = []
         files = project.split.images
         names = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
         for row in table.to_pylist():
@@ -165,7 +167,8 @@ def write_ratings(project: Project, least_answers: int | None = None) -> Path:
 
 def _settle(project: Project, terms: Terms) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
     """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
-    answers, judged = project.answers(), project.judge()
+    answers = project.answers()
+    judged = project.judge()
     accepted = accept(answers, judged)
     if not accepted.num_rows:
         why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
@@ -245,10 +248,12 @@ def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
 
     # datasets identifies its cache of a local folder by the front matter, see builders/dataset_cards.py.
     of = "MS-COCO" if facts["data"]["edition"] == OFFICIAL else f"the edition {facts['data']['edition']}"
-    content, split = hashlib.sha256(), str(facts["split"])
+    content = hashlib.sha256()
+    split = str(facts["split"])
     for batch in table.combine_chunks().to_batches(ROWS_AT_ONCE):
         content.update(json.dumps(batch.to_pydict()).encode())
-    features, sizes = datasets.Features.from_arrow_schema(table.schema), {split: (table.num_rows, table.nbytes)}
+    features = datasets.Features.from_arrow_schema(table.schema)
+    sizes = {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
         pretty_name=f"{facts['name']}: matches of {of} that people verified",
         language=dataset_cards.LANGUAGE,
@@ -286,7 +291,8 @@ def _describe_known_labels(rounds: Sequence[Facts]) -> str:
     """The sources of labels that were known when each round was proposed, and whether people judged their pairs."""
     sentences = []
     for options in (each["options"] for each in rounds):
-        sources, ask_known = ", ".join(map(code_span, options["sources"])), options.get("ask_known", False)
+        sources = ", ".join(map(code_span, options["sources"]))
+        ask_known = options.get("ask_known", False)
         also = "positives of these sources were" if ask_known else "no pair that these sources judge was"
         sentences.append(f"Known labels: {sources}; {also} asked about{' too' * ask_known}.")
     return " ".join(dict.fromkeys(sentences))

@@ -59,7 +59,8 @@ from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.sheet_quality import BY_HAND, REJECTED, SheetQuality, judge_sheets
 from cxc_eccv.writing import refuse_unwritable
 
-LABELS, CARD = "labels.parquet", "README.md"
+LABELS = "labels.parquet"
+CARD = "README.md"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -167,7 +168,8 @@ class Project:
             raise SourceMissing(
                 f"{folder} has no round in {ROUNDS}; cxc-eccv annotate propose makes an annotation project"
             )
-        data, content = facts.data, library.split(facts.split)
+        data = facts.data
+        content = library.split(facts.split)
         if data.content != content.fingerprint:
             raise DataError(
                 f"{folder} is about the split {facts.split!r} of edition {data.edition}, with {data.images} "
@@ -294,7 +296,8 @@ class Project:
             latest = {(response.key, response.pair_id): response for response in now.responses}
             questionnaires = [each.questionnaire for each in now.rounds]
             reading = read_answers(paths, questionnaires, form, replace=replace, earlier=now.responses, workers=workers)
-            added, changed = [], []
+            added = []
+            changed = []
             for response in reading.responses:
                 before = latest.get((response.key, response.pair_id))
                 if before is None:
@@ -310,7 +313,8 @@ class Project:
     def decide(self, decision: Decision) -> list[tuple[SheetQuality, SheetQuality]]:
         """Record a decision; return the changed sheets before and after."""
         with hold(self.folder):
-            before, answers = read_decisions(self.folder).checks, Project.open(self.folder, self.library).answers()
+            before = read_decisions(self.folder).checks
+            answers = Project.open(self.folder, self.library).answers()
             workers = decision.workers
             for worker in workers.keys() - set(answers["worker"].to_pylist()):
                 raise InvalidOption(f"worker {shown(worker)} has no answers in this project")
@@ -346,7 +350,8 @@ class Project:
 
     def finished_sheets(self) -> set[SheetKey]:
         """Number of a sheet and person, for all who answered all of a sheet and are not rejected."""
-        sheets, counts = self.questions(), Counter(response.key for response in self._list_standing())
+        sheets = self.questions()
+        counts = Counter(response.key for response in self._list_standing())
         return {key for key, number in counts.items() if number == len(sheets[key[0]])}
 
     def _list_standing(self) -> list[Response]:

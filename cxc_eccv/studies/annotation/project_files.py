@@ -32,7 +32,9 @@ from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import Checks
 from cxc_eccv.writing import locked, name_in_errors
 
-ROUNDS, ANSWERS, DECISIONS = "rounds.jsonl", "answers.jsonl", "decisions.jsonl"
+ROUNDS = "rounds.jsonl"
+ANSWERS = "answers.jsonl"
+DECISIONS = "decisions.jsonl"
 
 PATIENCE = 60.0
 """Seconds to wait for another process that works on the same project."""
@@ -150,13 +152,16 @@ def add_round(folder: Path, project: ProjectFacts, added: Round) -> None:
 
 def read_rounds(folder: Path) -> tuple[ProjectFacts | None, tuple[Round, ...]]:
     """The facts of the project and its rounds; None without a round."""
-    path, project, rounds = folder / ROUNDS, dict[str, Any](), list[Round]()
+    path = folder / ROUNDS
+    project = dict[str, Any]()
+    rounds = list[Round]()
     facts = None
     for place, line in read_lines(path):
         require_keys(path, place, line, ("round", "project"))
         project = project or line["project"]
         if (line["round"], line["project"]) != (len(rounds) + 1, project):
-            number, expected = shown(line["round"]), f"round {len(rounds) + 1} of the project of line 1"
+            number = shown(line["round"])
+            expected = f"round {len(rounds) + 1} of the project of line 1"
             raise MalformedSource(path, place, f"round {number}, perhaps of another project", expected)
         try:
             facts = ProjectFacts(**project | {"data": SplitFacts(**project["data"])})
@@ -196,7 +201,8 @@ def add_answers(folder: Path, responses: Sequence[Response]) -> None:
 
 def read_answers(folder: Path, rounds: Sequence[Round]) -> list[Response]:
     """The answers that count; sheets and people in the order in which they were answered."""
-    path, latest = folder / ANSWERS, dict[SheetKey, dict[str, Response]]()
+    path = folder / ANSWERS
+    latest = dict[SheetKey, dict[str, Response]]()
     questionnaires = {number: each.questionnaire for each in rounds for number in each.numbers}
     sheets = {number: each.sheets[number - each.numbers.start] for each in rounds for number in each.numbers}
     for place, line in read_lines(path):
@@ -298,10 +304,15 @@ def read_decisions(folder: Path) -> Decisions:
 
 
 def _read_decisions(path: Path) -> Decisions:
-    by_hand, rejected_workers = dict[SheetKey, bool](), set[str]()
-    settings, terms, words = dict[str, Any](), Terms(), dict[SheetKey, Words]()
+    by_hand = dict[SheetKey, bool]()
+    rejected_workers = set[str]()
+    settings = dict[str, Any]()
+    terms = Terms()
+    words = dict[SheetKey, Words]()
     for place, line in read_lines(path):
-        good, worker, sheet = line.get("accepted"), line.get("worker"), line.get("sheet")
+        good = line.get("accepted")
+        worker = line.get("worker")
+        sheet = line.get("sheet")
         if set(line) <= set(SETTINGS):
             settings |= line
         elif all(type(value) is TERMS.get(name) for name, value in line.items()):

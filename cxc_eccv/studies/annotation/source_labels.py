@@ -52,7 +52,8 @@ def find_rated(split: Split, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pai
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """The labelled pairs that official sources judge too, with what they say."""
-    labelled, tables = labels.table.select([*PAIR, "positive"]), []
+    labelled = labels.table.select([*PAIR, "positive"])
+    tables = []
     names = [name for name in merged_official(library) if name not in library.label_names]
     for name in names:
         both = labelled.join(_gather(library.split(labels.split), name), PAIR, join_type="inner")

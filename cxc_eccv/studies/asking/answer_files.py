@@ -160,7 +160,8 @@ def read_answers(
     if not by_key:
         expected = "answered questions, in an exported file that people filled in"
         raise MalformedSource(", ".join(map(str, files)) or "no file", "", "no answers", expected)
-    sizes, counts = Counter(asked.sheet for asked in questions.values()), Counter(key[:2] for key in by_key)
+    sizes = Counter(asked.sheet for asked in questions.values())
+    counts = Counter(key[:2] for key in by_key)
     complete = {key for key, count in counts.items() if key in in_parts or count == sizes[key[0]]}
     unfinished = (Unfinished(*key, counts[key], sizes[key[0]]) for key in sorted(counts.keys() - complete))
     responses = (by_key[key] for key in sorted(by_key) if key[:2] in complete)
@@ -198,7 +199,8 @@ def _name_people(
     persons: dict[str, str] = {}
     accounts: dict[str, str] = {}
     for where, record in records:
-        account, worker = record.get(ACCOUNT), _find_worker(path, where, record, name)
+        account = record.get(ACCOUNT)
+        worker = _find_worker(path, where, record, name)
         if isinstance(account, str) and isinstance(worker, str):
             person = identify_worker(worker)
             if persons.setdefault(account, person) != person:
@@ -265,7 +267,8 @@ def _find_question(
     if name not in names:
         expected = f"{' or '.join(map(repr, names))}; these are answers to other questions or another edition of the"
         raise MalformedSource(path, f"{where}, questionnaire", shown(name), f"{expected} data")
-    pair, number = record["pair_id"], record["sheet"]
+    pair = record["pair_id"]
+    number = record["sheet"]
     asked = questions.get((name, pair)) if isinstance(pair, str) else None
     if asked is None or not (asked.questionnaire.portable or (type(number) is int and number == asked.sheet)):
         there = f"pair_id {shown(pair)} of sheet {shown(number)}"
@@ -280,8 +283,11 @@ def _find_question(
 
 def check_answer(path: Path, where: str, record: Record, asked: AskedQuestion) -> Response:
     """The response in a record, after checking all that a person filled in."""
-    worker, seconds, remark = record["worker"], record["seconds"], record.get("remark", "")
-    question, scheme = asked.question, asked.questionnaire.scheme
+    worker = record["worker"]
+    seconds = record["seconds"]
+    remark = record.get("remark", "")
+    question = asked.question
+    scheme = asked.questionnaire.scheme
     if not (isinstance(worker, str) and worker.strip() and worker.strip().isprintable()):
         expected = "the worker's name or number, in one line"
         raise MalformedSource(path, f"{where}, worker", shown(worker), expected)

@@ -286,7 +286,9 @@ def _read_results(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     header, *rows = _read_batch(path)
     for number, cells in enumerate(rows, start=2):
         row = dict(zip(header, cells, strict=True))
-        where, worker, text = f"row {number}", row["WorkerId"], row["Answer.answers"].strip()
+        where = f"row {number}"
+        worker = row["WorkerId"]
+        text = row["Answer.answers"].strip()
         if not any(cells) or _is_rejected(path, where, row):
             continue
         if text in NO_ANSWERS:

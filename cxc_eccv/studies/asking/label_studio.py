@@ -20,7 +20,8 @@ from cxc_eccv.studies.asking.schemes import Details, Scheme
 STEP = 1 / 8
 """Step of the slider; Label Studio accepts only values that are exact multiples of it."""
 
-INSTRUCTIONS, REMARK = "Instructions and examples", "Remark (optional)"
+INSTRUCTIONS = "Instructions and examples"
+REMARK = "Remark (optional)"
 """Texts of the page that stand here too."""
 
 SLIDER = "without-number"
@@ -53,7 +54,8 @@ def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str,
 
 def _configuration(handout: Handout) -> str:
     """The interface: a column for each image, and one for texts, question and answers, so that nobody has to scroll."""
-    view, scheme = ET.Element("View"), handout.scheme
+    view = ET.Element("View")
+    scheme = handout.scheme
     ET.SubElement(view, "Style").text = f".{SLIDER} output {{ display: none; }}"  # the number of a slider
     panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value=_translate(INSTRUCTIONS, handout))
     folded = ET.SubElement(panel, "View")
@@ -126,9 +128,11 @@ def _slider(view: ET.Element, to: str, scheme: Scheme) -> None:
 def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
     """The attributes that show a group on condition; names separated by commas, which labels may contain."""
     if group.after:
-        tag, values = next(other.name for other in scheme.details if group.after in other.choices), group.after
+        tag = next(other.name for other in scheme.details if group.after in other.choices)
+        values = group.after
     else:
-        tag, values = "answer", ",".join(answer.name for answer in scheme.answers if answer.asks)
+        tag = "answer"
+        values = ",".join(answer.name for answer in scheme.answers if answer.asks)
     return {"visibleWhen": "choice-selected", "whenTagName": tag, "whenChoiceValue": values}
 
 

@@ -124,7 +124,8 @@ def render_page(data: PageData, handout: Handout, variable: str = "") -> str:
 
 def describe_page(questions: Sequence[ShownQuestion], handout: Handout) -> PageData:
     """The data of the page."""
-    scheme, practice = handout.scheme, [question for question, _ in handout.practice]
+    scheme = handout.scheme
+    practice = [question for question, _ in handout.practice]
     images = {
         each[part]: each[name] for each in [*questions, *practice] for part, name in ADDRESSES.items() if name in each
     }
@@ -161,7 +162,8 @@ def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
     _check_texts(path, content, scheme)
     instructions, examples, consent = (_read_paragraphs(folder / name) for name in TEXT_FILES[1:])
     texts = Texts(content.get("language", "en"), consent, examples, content.get("page", {}))
-    labels, low = content.get("labels", {}), (scheme.scale or (0,))[0]
+    labels = content.get("labels", {})
+    low = (scheme.scale or (0,))[0]
     return (
         replace(
             scheme,

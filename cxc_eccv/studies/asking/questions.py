@@ -17,7 +17,9 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, find_positions
 
-CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
+CANDIDATE = "candidate"
+POSITIVE = "known positive"
+NEGATIVE = "known negative"
 """The role of a question, which people do not see."""
 
 ROLES = (POSITIVE, NEGATIVE)
@@ -137,10 +139,12 @@ def build_sheets(
     """
     check_whole("size", size)
     pairs = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
-    sides, texts = known_pairs.sides, _Texts(known_pairs.content, known_pairs.sides)
+    sides = known_pairs.sides
+    texts = _Texts(known_pairs.content, known_pairs.sides)
     random = np.random.default_rng(seed)
     order = random.permutation(len(pairs)).tolist()
-    starts, used = range(0, len(order), size), set(pairs)
+    starts = range(0, len(order), size)
+    used = set(pairs)
     drawn = known_pairs.draw(DRAWS + DRAWS_A_SHEET * len(starts), random)
     sheets: list[list[Question]] = []
     for start in starts:
@@ -164,7 +168,8 @@ def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed:
 
     ``avoid`` are the pairs on sheets.
     """
-    random, texts = np.random.default_rng([seed, number]), _Texts(known_pairs.content, known_pairs.sides)
+    random = np.random.default_rng([seed, number])
+    texts = _Texts(known_pairs.content, known_pairs.sides)
     drawn = known_pairs.draw(DRAWS + number, random)
     left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in drawn.items()}
     ranked = [(rank, pair, role) for role, pairs in left.items() for rank, pair in enumerate(pairs)]
@@ -221,10 +226,12 @@ class _Texts:
     """The texts and file names that people see of a pair."""
 
     def __init__(self, content: Split, sides: tuple[str, str]) -> None:
-        captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
+        captions = content.caption_ids.tolist()
+        owners = content.caption_image_ids.tolist()
         self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-        self._sides, self._of_image = sides, dict[int, list[int]]()
+        self._sides = sides
+        self._of_image = dict[int, list[int]]()
         for image, caption in zip(owners, captions, strict=True):
             self._of_image.setdefault(image, []).append(caption)
 
@@ -237,7 +244,8 @@ class _Texts:
             shown["file_name" if self._sides[0] == "image" else "caption"] = first
             name = pair_id(*pair, shown["caption"] + second)
             return Question(name, *pair, shown["file_name"], shown["caption"], role, (), second)
-        name, others = pair_id(*pair, second), self._of_image[pair[0]]
+        name = pair_id(*pair, second)
+        others = self._of_image[pair[0]]
         left_out = pair[1] if pair[1] in others else others[int(name[1:], 16) % len(others)]
         captions = tuple(self._captions[other] for other in others if other != left_out)
         return Question(name, *pair, first, second, role, captions)

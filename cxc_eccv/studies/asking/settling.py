@@ -103,7 +103,8 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
     """Facts on labels: ``people`` with accepted answers, ``counts``, and their ``agreement`` about positives."""
-    every, answers = _candidates(asked), _candidates(accepted)
+    every = _candidates(asked)
+    answers = _candidates(accepted)
     counted = keep_last(answers)
     pairs, items = number_pairs(counted)
     n_asked = len(number_pairs(every)[0])
@@ -180,7 +181,8 @@ def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArr
     values = [json.loads(answer) for answer in answers["answer"].to_pylist()]
     if scheme.answers:
         choices = [choice.name for choice in scheme.answers]
-        names, codes = [name.replace("_", " ") for name in choices], [choices.index(answer) for answer in values]
+        names = [name.replace("_", " ") for name in choices]
+        codes = [choices.index(answer) for answer in values]
     elif scheme.scale is not None:
         low, high = scheme.scale
         names = [f"{low + place:g}" for place in range(int(high - low) + 1)]
@@ -210,7 +212,8 @@ def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...
     if not several.any():
         why = "no pair was judged by two people whose sheets are accepted"
         return (Agreement("positive or not", 0, {}, dict.fromkeys(STATISTICS, why)),)
-    answers, items = answers.filter(pa.array(several)), np.unique(items[several], return_inverse=True)[1]
+    answers = answers.filter(pa.array(several))
+    items = np.unique(items[several], return_inverse=True)[1]
     binary = _agree("positive or not", items, np.asarray(answers["positive"]).astype(np.int64), 2)
     if scheme.scale is not None:
         numbers = np.array([float(answer) for answer in answers["answer"].to_pylist()])
@@ -231,7 +234,8 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
             "falotico_quatto_kappa": lambda: uniform_kappa(counts),
             "krippendorff_alpha": lambda: krippendorff_alpha(items, values),
         }
-    computed, reasons = {}, {name: "it needs classes" for name in STATISTICS if name not in calls}
+    computed = {}
+    reasons = {name: "it needs classes" for name in STATISTICS if name not in calls}
     for name, call in calls.items():
         try:
             computed[name] = call()

@@ -17,7 +17,9 @@ from cxc_eccv.sources.reading import shown
 from cxc_eccv.statistics import wilson
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 
-ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
+ACCEPTED = "accepted"
+BY_HAND = "to be checked by hand"
+REJECTED = "rejected"
 
 Row = Mapping[str, Any]
 """A row of :data:`cxc_eccv.studies.asking.answer_files.SCHEMA`."""

@@ -100,7 +100,8 @@ def _plain(text: str) -> str:
 
 def link_judgments(owners: IntArray, direction: str) -> Judgments:
     """Judgments by the images of captions; ``owners`` has the number of each caption's image."""
-    captions, images = np.arange(owners.size), np.arange(owners.max() + 1)
+    captions = np.arange(owners.size)
+    images = np.arange(owners.max() + 1)
     if direction == "i2t":
         return Judgments.from_pairs(images, captions, owners, captions)
     if direction == "t2i":

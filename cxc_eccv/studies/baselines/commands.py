@@ -170,7 +170,8 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     from cxc_eccv.studies.baselines.model_card import write_model_card
     from cxc_eccv.tables import tables_to_console
 
-    command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
+    command = _training_command(trained.kind)
+    output = trained.output / REPORT_FOLDER
     if trained.report is not None:
         deliver(trained.report, output, images=trained.images)
         if trained.before is not None:
@@ -201,5 +202,6 @@ def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
 
 def _training_command(kind: str) -> str:
     """The command line, with torchrun if there are several processes."""
-    command, processes = COMMAND.get() or f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    command = COMMAND.get() or f"cxc-eccv train {kind}"
+    processes = os.environ.get("WORLD_SIZE", "1")
     return command if processes == "1" else f"torchrun --nproc-per-node {processes} --no-python {command}"

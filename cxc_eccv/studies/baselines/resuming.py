@@ -155,7 +155,8 @@ def _compare_runs(record: Path, identity: Settings) -> str | None:
     compared = {*then, *identity} - {*(PER_PROCESS if moved else ())}
     different = [key for key in sorted(compared) if then.get(key) != identity.get(key)]
     if different:
-        key, more = different[0], len(different) - 1
+        key = different[0]
+        more = len(different) - 1
         change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
         others = f", and {more} more arguments differ" if more else ""
         raise CheckpointMismatch(

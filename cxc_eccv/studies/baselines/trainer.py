@@ -86,7 +86,8 @@ class WholeTrainer(Trainer):
         on how often they start.
         """
         dataset: Any = self.train_dataset
-        args, seed = self.args, self.args.seed if self.args.data_seed is None else self.args.data_seed
+        args = self.args
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         sampler = self.order(dataset, seed)
         self.add_callback(EpochCallback(sampler))
         loader = DataLoader(

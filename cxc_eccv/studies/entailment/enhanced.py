@@ -67,7 +67,10 @@ class WeakBatches:
         if size < 1:
             raise InvalidOption(f"size={size}: a batch of weak positives needs at least one pair")
         self.captions = {image: ids for image, ids in captions.items() if len(ids)}
-        self.load, self.collate, self.size, self.seed = load, collate, size, seed
+        self.load = load
+        self.collate = collate
+        self.size = size
+        self.seed = seed
 
     @classmethod
     def of_rows(
@@ -153,7 +156,8 @@ class EnhancedTrainer(Trainer):
     ) -> None:
         if not 0 <= alpha <= 1:
             raise InvalidOption(f"alpha={alpha}: give a factor of the learning rate from 0 to 1")
-        self.weak_batches, self.alpha = weak_batches if alpha else None, alpha
+        self.weak_batches = weak_batches if alpha else None
+        self.alpha = alpha
         self._images: list[int] = []
         self._without = 0
         self._threads: ThreadPoolExecutor | None = None
@@ -199,7 +203,8 @@ class EnhancedTrainer(Trainer):
         return self.state.global_step + 1 if self.accelerator.sync_gradients else None
 
     def _begin_extra_batch(self, weak: WeakBatches, step: int) -> None:
-        images, self._images = self._images, []
+        images = self._images
+        self._images = []
         pairs = weak.draw(images, step=step, rank=self.args.process_index)
         # All processes must join in, and losses over all of them need batches of equal size.
         sizes = self.accelerator.gather(torch.tensor([len(pairs)], device=self.accelerator.device))
@@ -217,7 +222,8 @@ class EnhancedTrainer(Trainer):
 
     def train_on_weak_positives(self) -> bool:
         """Add the gradient of the loaded batch of weak positives; False if there is none."""
-        coming, self._coming = self._coming, None
+        coming = self._coming
+        self._coming = None
         if self.weak_batches is None or coming is None:
             return False
         batch = self.weak_batches.collate(list(coming))
@@ -227,7 +233,8 @@ class EnhancedTrainer(Trainer):
 
     def _take_extra_step(self, rates: Sequence[Any]) -> None:
         """Take one optimizer step on weak positives; ``rates`` are the learning rates of the step before."""
-        accumulated, self.current_gradient_accumulation_steps = self.current_gradient_accumulation_steps, 1
+        accumulated = self.current_gradient_accumulation_steps
+        self.current_gradient_accumulation_steps = 1
         trained = self.train_on_weak_positives()
         self.current_gradient_accumulation_steps = accumulated
         if not trained:
@@ -271,7 +278,8 @@ class _ExtraSteps(TrainerCallback):
         self.trainer._take_extra_step(self.rates)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - likewise
-        without, self.trainer._without = self.trainer._without, 0
+        without = self.trainer._without
+        self.trainer._without = 0
         if self.trainer._threads is not None:
             self.trainer._threads.shutdown()
             self.trainer._threads = None

@@ -44,7 +44,8 @@ ASKED = "asked.json"
 
 TASKS = ("entailment", "flickr30k_entailment")
 
-ORIGINAL, LABELLED = "original caption", "labelled before"
+ORIGINAL = "original caption"
+LABELLED = "labelled before"
 
 Pair = tuple[int, int]
 """An image id and a caption id."""

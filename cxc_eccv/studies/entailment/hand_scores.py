@@ -44,7 +44,8 @@ from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE, Json, JsonObject
 from cxc_eccv.wording import judge_caution, metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
 
-SEED, CONFIDENCE = 0, 0.95
+SEED = 0
+CONFIDENCE = 0.95
 INTERVALS = Intervals(confidence=CONFIDENCE, seed=SEED)
 """Of the bootstrap over images."""
 
@@ -109,7 +110,8 @@ def score_answers(
     paths = [Path(answers)] if isinstance(answers, str | Path) else [Path(path) for path in answers]
     beside, about, tops = _read_export(paths)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    entail_task, split = task(about["task"]), about["split"]
+    entail_task = task(about["task"])
+    split = about["split"]
     content = library.split(split, entail_task.collection)
     if about["content"] != content.fingerprint:
         raise DataError(
@@ -185,7 +187,8 @@ def _read_export(paths: Sequence[Path]) -> tuple[Path, dict[str, Any], dict[str,
     if about["schema"] != SCHEMA or about["task"] not in TASKS:
         read = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
         raise MalformedSource(beside, "", read, f"an export of this version, schema {SCHEMA}")
-    images, tops = np.array(about["images"], dtype=np.int64), {}
+    images = np.array(about["images"], dtype=np.int64)
+    tops = {}
     if not images.size or not about["models"]:
         raise MalformedSource(beside, "images, models", "no lists", "the exported lists: restore the file")
     for model in about["models"]:
@@ -205,7 +208,8 @@ def _judge(images: IntArray, content: Split, labels: Mapping[Pair, int]) -> Judg
         images, content.caption_ids, content.caption_image_ids[linked], content.caption_ids[linked]
     )
     asked, captions = np.array(list(labels)).T
-    rows, columns = find_positions(asked, images)[0], find_positions(captions, content.caption_ids)[0]
+    rows = find_positions(asked, images)[0]
+    columns = find_positions(captions, content.caption_ids)[0]
     return label_pairs(links, rows, columns, np.array(list(labels.values())) == 1)
 
 
@@ -304,7 +308,8 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
-    first, second = coco.report, flickr.report
+    first = coco.report
+    second = flickr.report
     facts: list[tuple[str, object, object]] = [
         ("split", first.provenance.split, second.provenance.split),
         ("scored data", first.restriction or "the whole split", second.restriction or "the whole split"),

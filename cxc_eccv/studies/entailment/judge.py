@@ -77,9 +77,11 @@ class ClassifierJudge(Judge):
             classifier = find_classifier(classifier, device=device)
         if classifier.has_visual and images is None:
             raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")
-        self.classifier, self.threshold = classifier, float(classifier.threshold)
+        self.classifier = classifier
+        self.threshold = float(classifier.threshold)
         self.images = ImageFolder(images) if classifier.has_visual and images is not None else None
-        self._batch_size, self._progress = batch_size, progress
+        self._batch_size = batch_size
+        self._progress = progress
         self._scores: dict[tuple[str, Path | None, str], float] = {}
 
     @property
@@ -104,7 +106,8 @@ class ClassifierJudge(Judge):
     ) -> NDArray[np.float64]:
         """(P,) probabilities of (P,) pairs; the classifier is asked about those that it was not asked about before."""
         pairs = list(zip(premises, images or [None] * len(premises), hypotheses, strict=True))
-        new, cut = [pair for pair in dict.fromkeys(pairs) if pair not in self._scores], 0
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._scores]
+        cut = 0
         hidden = None if self._progress else True
         with tqdm(total=len(new), desc="judging", unit="pair", leave=False, disable=hidden) as bar:
             for start in range(0, len(new), PAIRS_AT_ONCE):

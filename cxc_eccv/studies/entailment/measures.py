@@ -45,7 +45,8 @@ def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a 
         >>> round(float(f_half(0.802, 0.743)), 3)
         0.789
     """
-    precision, recall = np.asarray(precision, dtype=np.float64), np.asarray(recall, dtype=np.float64)
+    precision = np.asarray(precision, dtype=np.float64)
+    recall = np.asarray(recall, dtype=np.float64)
     below = 0.25 * precision + recall
     return np.divide(1.25 * precision * recall, below, out=np.zeros_like(below), where=below != 0)[()]
 
@@ -81,7 +82,8 @@ def measure_classifier(
     outcomes = np.stack([predicted == truth, predicted * truth, predicted, truth], axis=1).astype(np.float64)
     clusters = np.arange(truth.size) if images is None else np.unique(np.asarray(images), return_inverse=True)[1]
     bootstrap = ClusterBootstrap(clusters, Draws(seed, SAMPLES))
-    estimates, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
+    estimates = _rates(outcomes.mean(axis=0))
+    drawn = _rates(bootstrap.means(outcomes))
     return tuple(
         Rate(name, float(estimates[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
     )
@@ -218,16 +220,19 @@ def fit_logistic(
     """Weights of (K, N) features, none below 0 if ``rising``, and offset: logistic regression on Platt's targets."""
     from scipy.optimize import minimize
 
-    truth, columns = _check_pairs(labels, features[0])[0], [_check_pairs(labels, feature)[1] for feature in features]
+    truth = _check_pairs(labels, features[0])[0]
+    columns = [_check_pairs(labels, feature)[1] for feature in features]
     positives = int(truth.sum())
     if positives == truth.size:
         raise DataError(f"all {truth.size} pairs are labelled 1: calibration needs pairs of both labels")
-    centres, spreads = [float(values.mean()) for values in columns], [float(values.std()) for values in columns]
+    centres = [float(values.mean()) for values in columns]
+    spreads = [float(values.std()) for values in columns]
     for values in columns:
         if values.min() == values.max():  # their standard deviation may round to more than 0
             raise DataError(f"calibration failed: all {truth.size} scores are {values[0]:g}")
     inputs = [(values - centre) / spread for values, centre, spread in zip(columns, centres, spreads, strict=True)]
-    high, low = (positives + 1) / (positives + 2), 1 / (truth.size - positives + 2)
+    high = (positives + 1) / (positives + 2)
+    low = 1 / (truth.size - positives + 2)
     targets = np.where(truth == 1, high, low)
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
@@ -237,7 +242,8 @@ def fit_logistic(
         return float(value.mean()), np.array([*((slope * values).mean() for values in inputs), slope.mean()])
 
     options = {"maxiter": 1_000, "ftol": 1e-15, "gtol": 1e-10}
-    start, bounds = np.append(np.ones(len(inputs)), 0.0), [(0.0 if rising else None, None)] * len(inputs)
+    start = np.append(np.ones(len(inputs)), 0.0)
+    bounds = [(0.0 if rising else None, None)] * len(inputs)
     fitted = minimize(loss, start, jac=True, method="L-BFGS-B", options=options, bounds=[*bounds, (None, None)]).x
     offset = float(fitted[-1])
     for weight, centre, spread in zip(fitted, centres, spreads, strict=False):
@@ -286,7 +292,8 @@ def measure_reliability(labels: ArrayLike, probabilities: ArrayLike, *, confiden
 
 def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """(N,) labels and scores as float64, or DataError."""
-    truth, values = np.asarray(labels), np.asarray(scores)
+    truth = np.asarray(labels)
+    values = np.asarray(scores)
     if truth.ndim != 1 or truth.shape != values.shape or not truth.size:
         raise DataError(f"labels have shape {truth.shape}, scores {values.shape}: give one of each for every pair")
     wrong = np.flatnonzero((truth != 0) & (truth != 1))
@@ -307,5 +314,6 @@ def _rates(means: Sequence[Any] | FloatArray) -> Mapping[str, Any]:
     """Measures from the means of the four outcomes; NaN if nothing is predicted or labelled 1."""
     accuracy, both, predicted, positive = (np.asarray(mean) for mean in means)
     with np.errstate(invalid="ignore"):
-        precision, recall = both / predicted, both / positive
+        precision = both / predicted
+        recall = both / positive
     return {"accuracy": accuracy, "precision": precision, "recall": recall, "f_half": f_half(precision, recall)}

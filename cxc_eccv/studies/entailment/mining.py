@@ -145,7 +145,8 @@ class _Miner:
 
     def rank(self, run: Run, split: Split) -> Candidates:
         """Rank the top captions of other images for every image; each process ranks a part of the images."""
-        top_k, processes = self.options.top_k, self.processes
+        top_k = self.options.top_k
+        processes = self.processes
         run = with_image_vectors(run, split)
         owners = find_positions(split.caption_image_ids, split.image_ids)[0]
         part = np.array_split(np.arange(split.image_ids.size), processes.count)[processes.rank]
@@ -169,10 +170,12 @@ class _Miner:
 
     def ask(self, split: Split, candidates: Candidates) -> Asked:
         """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
-        rows, listed = candidates.images.tolist(), set(candidates.images.tolist())
+        rows = candidates.images.tolist()
+        listed = set(candidates.images.tolist())
         names = [name if row in listed else None for row, name in enumerate(split.images["file_name"].to_pylist())]
         files = find_image_files(self.classifier, names, self.options.images)
-        premises, texts = premises_of(split, split.image_ids), split.captions["text"].to_pylist()
+        premises = premises_of(split, split.image_ids)
+        texts = split.captions["text"].to_pylist()
         return (
             [premises[row] for row in rows],
             None if files is None else [files[row] for row in rows],
@@ -198,7 +201,8 @@ class _Miner:
 
     def fit(self, labelled: LabelledPairs, lists: Candidates, labelled_run: Run | None) -> FittedRule:
         """The rule fitted on the labelled pairs in the lists of their split."""
-        options, split = self.options, find_labelled_split(labelled, self.options.split.library)
+        options = self.options
+        split = find_labelled_split(labelled, self.options.split.library)
         if split is not options.split:
             lists = self.rank(require_labelled_run(labelled_run, labelled, split), split)
         listed, labels = find_labelled_pairs(labelled, split, lists)
@@ -262,7 +266,10 @@ class _PairSide:
     shard_size = PAIRS_AT_ONCE
 
     def __init__(self, name: str, questions: Asked, classifier: Classifier, batch_size: int) -> None:
-        self.name, self.questions, self.classifier, self.batch_size = name, questions, classifier, batch_size
+        self.name = name
+        self.questions = questions
+        self.classifier = classifier
+        self.batch_size = batch_size
         self.ids = np.arange(len(questions[0]))
 
     def _part(self, part: slice) -> Asked:
@@ -330,9 +337,11 @@ def _keep(
     facts: dict[str, Any],
 ) -> pa.Table:
     """The pairs that reach the threshold, by image and rank."""
-    threshold, what = facts["rule"]["threshold"], "p"
+    threshold = facts["rule"]["threshold"]
+    what = "p"
     if fitted is not None:
-        scores, what = fitted.rule.probabilities(scores, candidates.ranks).astype(np.float32), "p(classifier, rank)"
+        scores = fitted.rule.probabilities(scores, candidates.ranks).astype(np.float32)
+        what = "p(classifier, rank)"
     kept = scores >= np.float32(threshold)  # the threshold may be one of the float32 scores
     if not kept.any():
         raise InvalidOption(

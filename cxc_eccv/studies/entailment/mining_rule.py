@@ -87,14 +87,16 @@ def require_labelled_run(run: Run | None, labelled: LabelledPairs, split: Split)
 
 def find_labelled_pairs(labelled: LabelledPairs, split: Split, lists: Candidates) -> tuple[Candidates, IntArray]:
     """The distinct labelled pairs that are in the lists, and their labels."""
-    size, prefix = split.caption_ids.size, split.collection.name
+    size = split.caption_ids.size
+    prefix = split.collection.name
     captions = {f"{prefix}/{number}": index for index, number in enumerate(split.caption_ids.tolist())}
     by_words = {text.strip(): index for index, text in enumerate(split.captions["text"].to_pylist())}
     images = {f"{prefix}/{number}": index for index, number in enumerate(split.image_ids.tolist())}
     table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
     known: dict[int, int] = {}
     for row in table:
-        image, key = images.get(row["image_key"]), row["caption_key"]
+        image = images.get(row["image_key"])
+        key = row["caption_key"]
         caption = by_words.get(row["hypothesis"].strip()) if key is None else captions.get(key)
         if image is not None and caption is not None:
             known.setdefault(image * size + caption, row["label"])
@@ -171,7 +173,8 @@ def fit_rule(
     All arrays are (N,): the classifier's probabilities, ranks from 1, labels 0 or 1, and images. The threshold is the
     given one, or one that reaches ``precision`` here, or 0.5; ``share`` is the share of entailed pairs in the lists.
     """
-    truth, names = np.asarray(labels, dtype=np.int64), np.asarray(images)
+    truth = np.asarray(labels, dtype=np.int64)
+    names = np.asarray(images)
     features = _features(scores, ranks)
     whole = _fit(features, truth, share)
     if whole.logit + whole.log_rank == 0:
@@ -262,7 +265,8 @@ TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Class
 
 def table_of_rule(rule: Mapping[str, Any]) -> Table:
     """A console table of a fitted rule: its precision beside that of the rank alone, in percent."""
-    weights, kept = rule["weights"], rule["kept"]
+    weights = rule["weights"]
+    kept = rule["kept"]
     rows = [
         (
             title,

@@ -67,8 +67,10 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
                 "give a tokenizer for the text branch, or visual_tokenizer and image_processor for the visual branch, "
                 "or all three"
             )
-        self.tokenizer, self.visual_tokenizer = tokenizer, visual_tokenizer
-        self.image_processor, self.chat_template = image_processor, None
+        self.tokenizer = tokenizer
+        self.visual_tokenizer = visual_tokenizer
+        self.image_processor = image_processor
+        self.chat_template = None
         self.auto_map = {"AutoProcessor": f"{EntailmentConfig.model_type}.EntailmentProcessor"}
 
     @classmethod
@@ -85,7 +87,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         ``visual_tokenizer`` defaults to ``tokenizer``. InvalidOption if a branch lacks its tokenizer or image
         processor, or a tokenizer has more tokens than its encoder.
         """
-        has_text, has_visual = model.config.has_text, model.config.has_visual
+        has_text = model.config.has_text
+        has_visual = model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
         if (has_text and tokenizer is None) or (has_visual and image_processor is None):
             raise InvalidOption("a text branch needs a tokenizer, a visual branch a tokenizer and an image processor")
@@ -214,7 +217,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         processor_dict: dict[str, Any] | None = None,
         **options: Any,  # noqa: ANN401 - likewise
     ) -> list[Any]:
-        source, settings = pretrained_model_name_or_path, processor_dict or {}
+        source = pretrained_model_name_or_path
+        settings = processor_dict or {}
         has_images = settings.get("image_processor") is not None
         options.pop("subfolder", None)
         options = {"trust_remote_code": False, **options}

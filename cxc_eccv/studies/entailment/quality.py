@@ -145,7 +145,8 @@ def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
 
 
 def _reliability_cells(row: ReliabilityBin) -> tuple[str | Cell, ...]:
-    span, share = f"{row.low:.1f} to {row.high:.1f}", _cell(row.share, row.share_low, row.share_high)
+    span = f"{row.low:.1f} to {row.high:.1f}"
+    share = _cell(row.share, row.share_low, row.share_high)
     return span, f"{row.pairs:,}", f"{100 * row.probability:.1f}", share
 
 
@@ -167,7 +168,8 @@ def measure_by_source(
 
 
 def _measure_source(name: str, labels: IntArray, values: FloatArray, threshold: float) -> SourceRow:
-    predicted, positive = (values >= threshold).astype(np.int64), int(labels.sum())
+    predicted = (values >= threshold).astype(np.int64)
+    positive = int(labels.sum())
     error = measure_reliability(labels, values).expected_error if positive else None
     auc = area_under_curve(labels, values) if 0 < positive < labels.size else None
     answers = set(labels.tolist()) | set(predicted.tolist())
@@ -189,7 +191,9 @@ def report_classifier(
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
     """Measure a classifier by its (N,) probabilities of labelled pairs; ``precision`` chooses the threshold here."""
-    labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
+    labels = labelled.labels
+    images = labelled.images
+    values = np.asarray(probabilities, dtype=np.float64)
     check_threshold(threshold)
     reliability = measure_reliability(labels, values)
     if precision is not None:

@@ -49,10 +49,14 @@ class Classifier:
     """
 
     def __init__(self, config: EntailmentConfig, name: str, load: Callable[[], Parts]) -> None:
-        self.config, self.name, self._load = config, name, load
-        self.threshold, self.has_visual = float(config.threshold), config.has_visual
+        self.config = config
+        self.name = name
+        self._load = load
+        self.threshold = float(config.threshold)
+        self.has_visual = config.has_visual
         self.training_data: TrainingRecord | None = getattr(config, "training_data", None)
-        self.source, self.commit = str(config._name_or_path), getattr(config, "_commit_hash", None)
+        self.source = str(config._name_or_path)
+        self.commit = getattr(config, "_commit_hash", None)
 
     @classmethod
     def of(cls, model: EntailmentClassifier, processor: EntailmentProcessor, name: str) -> Self:
@@ -76,11 +80,9 @@ class Classifier:
     @cached_property
     def fingerprint(self) -> str:
         """Hex sha256 over weights, config, tokenizers and image processor."""
-        texts, visual, images = (
-            self.processor.tokenizer,
-            self.processor.visual_tokenizer,
-            self.processor.image_processor,
-        )
+        texts = self.processor.tokenizer
+        visual = self.processor.visual_tokenizer
+        images = self.processor.image_processor
         parts = [part for part in (texts or visual, images) if part is not None]
         loaded = LoadedModel(self.model, Processors(tuple(parts), ""), self.name)
         sides = ["captions"] if images is None else ["captions", "images"]
@@ -128,7 +130,8 @@ class Classifier:
 
         # Threads open images only: tokenizers are not thread-safe.
         pictures = work_ahead(lambda rows: self._open([sources[row] for row in rows]), batches, BATCHES_AHEAD)
-        scores, cut = np.empty(len(order)), 0
+        scores = np.empty(len(order))
+        cut = 0
         with tqdm(total=len(order), desc="scoring pairs", unit=" pairs", disable=not progress) as bar:
             for rows, images_there in zip(batches, pictures, strict=True):
                 texts = ([side[row] for row in rows] for side in (premises, hypotheses))
@@ -205,7 +208,8 @@ def load_classifier(
         raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment: {MAKE_ONE}")
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
-        where, advice = source or "the model", "Save it with the model, or give processor="
+        where = source or "the model"
+        advice = "Save it with the model, or give processor="
         with explain_damage(lambda reason: f"{where} has no readable processor ({reason}). {advice}"):
             processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
     return Classifier.of(loaded.model, processor, str(loaded.title))

@@ -34,7 +34,8 @@ METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10"
 
 TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
-SEED, CONFIDENCE = 0, 0.95
+SEED = 0
+CONFIDENCE = 0.95
 """Of the bootstrap over images."""
 
 WITHOUT_IMAGE = 2258277193
@@ -125,7 +126,9 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Cor
 
 def _average(pairing: Pairing, *, take: Callable[[IntArray], NDArray[np.float32]], normalize: bool) -> Embeddings:
     """The mean vector of every image's other texts; ``take`` maps rows of texts to their vectors."""
-    sizes, order, parts = np.diff(pairing.starts), [], []
+    sizes = np.diff(pairing.starts)
+    order = []
+    parts = []
     for size in np.unique(sizes):
         of_size = np.flatnonzero(sizes == size)
         for part in np.array_split(of_size, -(-of_size.size * size // AT_ONCE)):
@@ -318,15 +321,19 @@ def evaluate_query_corpus(
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, scored, tops = Draws(SEED), list[tuple[Pairing, PositiveRanks]](), []
+    draws = Draws(SEED)
+    scored = list[tuple[Pairing, PositiveRanks]]()
+    tops = []
     if corpus is None:
         corpus = mean_corpus(vectors, normalize=normalize)
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
     for position in choose_positions(query_position, owners):
         pairing = pair_up(owners, position)
-        items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
+        items = corpus(pairing)
+        queries = Embeddings(ids[pairing.queries], vectors[pairing.queries])
         judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
-        run, reader = EmbeddingsRun(items, queries), TopRows(judgments, DEPTH)
+        run = EmbeddingsRun(items, queries)
+        reader = TopRows(judgments, DEPTH)
         ranks = ranked(run, Options("cosine")).rank_all({"": ("t2i", judgments)}, {"t2i": [reader]})[""]
         scored.append((pairing, ranks))
         tops.append(reader.result)
@@ -344,7 +351,8 @@ def evaluate_query_corpus(
 
 def _score(position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words: Sequence[str], draws: Draws) -> Scores:
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
-    bootstrap, metrics = ClusterBootstrap(images, draws), {}
+    bootstrap = ClusterBootstrap(images, draws)
+    metrics = {}
     scored = [score_ranks(ranks) for _, ranks in group]
     for label in METRICS:
         values = np.concatenate([of_ranks[label] for of_ranks in scored])
@@ -368,7 +376,8 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
     """The rankings of all positions, which may differ in depth."""
     depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
     items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
-    queries, indptr = np.concatenate([top.query_ids for top in tops]), np.append(0, np.cumsum(depths))
+    queries = np.concatenate([top.query_ids for top in tops])
+    indptr = np.append(0, np.cumsum(depths))
     return RankedLists(queries, indptr, narrow_ids(items), scores, place="query-corpus")
 
 

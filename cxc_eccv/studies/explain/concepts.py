@@ -191,7 +191,9 @@ def _name_boxes(
     annotations: pa.Table, shares: FloatArray | None, find: Callable[[str, str | None], str | None]
 ) -> tuple[list[tuple[int, Box]], int, dict[str, int]]:
     """Image and box of each annotation with a concept, the number of groups, and why others were left out."""
-    boxes, groups, left_out = [], 0, Counter[str]()
+    boxes = []
+    groups = 0
+    left_out = Counter[str]()
     columns = (annotations[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
     places = np.zeros((annotations.num_rows, 4)) if shares is None else shares
     for image_id, name, synset, group, reason, place in zip(*columns, places.tolist(), strict=True):
@@ -222,7 +224,8 @@ def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
         return np.stack([np.asarray(table[name], dtype=np.float64) for name in names], axis=1)
 
     rows, _ = find_positions(annotations["image_id"], np.asarray(images["image_id"]))
-    sizes, starts = columns(images, "width", "height")[rows], columns(annotations, "x", "y")
+    sizes = columns(images, "width", "height")[rows]
+    starts = columns(annotations, "x", "y")
     low, high = np.clip([starts, starts + columns(annotations, "width", "height")], 0, sizes) / sizes
     return np.hstack([low, high - low])
 
@@ -311,7 +314,9 @@ class _Reader:
         self.look_up = cache(self._look_up)
 
     def read(self, text: str) -> list[Place]:
-        words, mentions, start = list(WORD.finditer(text)), list[Place](), 0
+        words = list(WORD.finditer(text))
+        mentions = list[Place]()
+        start = 0
         while start < len(words):
             for length in range(min(LONGEST, len(words) - start), 0, -1):
                 phrase = words[start : start + length]
@@ -343,7 +348,8 @@ class _Reader:
 
 COLOURS = frozenset({"beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red"})
 COLOURS |= {"silver", "tan", "white", "yellow"}
-LARGE, SMALL = ("big", "enormous", "giant", "huge", "large"), ("little", "miniature", "small", "tiny")
+LARGE = ("big", "enormous", "giant", "huge", "large")
+SMALL = ("little", "miniature", "small", "tiny")
 VALUES = {name: ("colour", name) for name in sorted(COLOURS)} | {"grey": ("colour", "gray")}
 VALUES |= dict.fromkeys(LARGE, ("size", "large")) | dict.fromkeys(SMALL, ("size", "small"))
 """Word to its attribute and value; words of the same value agree."""

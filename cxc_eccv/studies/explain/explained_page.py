@@ -45,7 +45,8 @@ STUDY = "cxc_eccv.studies.explain"
 SHOWN = 12
 """Cards of each kind and direction, and of failures drawn at random."""
 
-PER_CONCEPT, LISTED = 5, 500
+PER_CONCEPT = 5
+LISTED = 500
 """Failures of each missing concept in the list for the search, and in all, of one direction."""
 
 SIDE = 384
@@ -179,7 +180,9 @@ def show_failures(explanations: Sequence[Explanation], shown: int = SHOWN, seed:
 def _show_direction(
     anchor: str, explanation: Explanation, explained: Explained, shown: int, seed: int
 ) -> DirectionPage:
-    failures, split, images = explained.failures, explanation.split, explanation.concepts.images
+    failures = explained.failures
+    split = explanation.split
+    images = explanation.concepts.images
     queries = chosen = [""] * len(failures)
     if failures.direction != "i2t":
         queries = [text.strip() for text in split.texts_of(failures.query_ids).to_pylist()]
@@ -189,7 +192,8 @@ def _show_direction(
     kinds = {row: kind for kind, rows in of_kind.items() for row in rows.tolist()}
     judged = np.concatenate(list(of_kind.values()))
     draws = np.random.default_rng(seed).permutation(np.sort(judged))
-    query_ids, ranks = failures.query_ids.tolist(), failures.truth_ranks.to_pylist()
+    query_ids = failures.query_ids.tolist()
+    ranks = failures.truth_ranks.to_pylist()
     pairs = list(zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True))
 
     def describe(row: int) -> Failure:
@@ -233,7 +237,8 @@ def _make_cards(
     explanation: Explanation, explained: Explained, rows: IntArray, described: Sequence[Failure]
 ) -> dict[int, FailureCard]:
     """Row of each failure to its card."""
-    failures, images = explained.failures, explanation.concepts.images
+    failures = explained.failures
+    images = explanation.concepts.images
     files = (explanation.split.files_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
@@ -241,10 +246,12 @@ def _make_cards(
     vocabulary = sorted({name for image in seen.tolist() for name in images[image]})
     places = locate_mentions([failure.query for failure in described], vocabulary)
     if failures.direction == "i2t":
-        captions, others = [failure.chosen for failure in described], failures.truth_ids[rows]
+        captions = [failure.chosen for failure in described]
+        others = failures.truth_ids[rows]
         sides = "retrieved caption", "right image"
     else:
-        captions, others = [failure.query for failure in described], failures.retrieved_ids[rows]
+        captions = [failure.query for failure in described]
+        others = failures.retrieved_ids[rows]
         sides = "query", "retrieved image"
     why = _compare_attributes(explanation, vocabulary, list(zip(captions, others.tolist(), strict=True)), sides)
     columns = zip(described, explained.table.take(rows).to_pylist(), places, why, *files, strict=True)
@@ -323,7 +330,8 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
         areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
         return sorted(areas, key=lambda name: (name not in mentioned, -areas[name], name))
 
-    missing, others = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
+    missing = sorted(truth.keys() - retrieved.keys())
+    others = sorted(retrieved.keys() - truth.keys())
     matches = []
     if missing and others:
         table = similarity_matrix([*missing, *others])[: len(missing), len(missing) :]  # as NCS matches them
@@ -346,7 +354,8 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
 def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:
     """Boxes with the numbers of their concepts; large ones are drawn first."""
     by_synset = {concept.synset: (kind, concept) for kind, concept in concepts}
-    drawn, numbered = [], set[str]()
+    drawn = []
+    numbered = set[str]()
     for box in sorted(boxes, key=lambda box: -box.width * box.height):
         kind, concept = by_synset[box.concept]
         place = zip(("left", "top", "width", "height"), (box.x, box.y, box.width, box.height), strict=True)
@@ -358,7 +367,8 @@ def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept
 
 def _mark(text: str, places: Sequence[Place]) -> list[tuple[str, bool]]:
     """The text in parts, and whether each mentions a concept."""
-    parts, done = [], 0
+    parts = []
+    done = 0
     for start, end, _ in places:
         parts += [(text[done:start], False), (text[start:end], True)]
         done = end
@@ -393,7 +403,8 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
     if values["concept_enumeration"]:
         parts.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
     if values["size_disagreement"]:
-        sizes, of_truth = values["size_disagreement"], values[OF_TRUTH]
+        sizes = values["size_disagreement"]
+        of_truth = values[OF_TRUTH]
         other = "" if sizes == of_truth else f" ({of_truth:.1%} relative to the right image)"
         parts.append(f"sizes differ in {sizes:.1%} of the matches{other}")
     return f"{KINDS[kind][0]}: {'; '.join(parts)}."

@@ -115,7 +115,8 @@ def explain_run(
     """
     if name is not None:
         check_name("evaluate", name, InvalidOption)
-    scoring, model = ranked(run, Options(similarity)).scoring, run.model if name is None else name
+    scoring = ranked(run, Options(similarity)).scoring
+    model = run.model if name is None else name
     chosen = selection or check_run(run, split)
     explained = {}
     for direction in (part.name for part in chosen.parts):
@@ -179,19 +180,22 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
     on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
-    draws, rows = Draws(seed), []
+    draws = Draws(seed)
+    rows = []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
             low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], CONFIDENCE)
             sizes = values.size, int(np.unique(images).size)
-            key, value = f"{direction}/{name}", float(values.mean())
+            key = f"{direction}/{name}"
+            value = float(values.mean())
             rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
     return rows
 
 
 def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
     """Yield the name, and each query's value and image, of every compared number."""
-    asked, images = baseline.failures.asked_ids, baseline.failures.asked_images
+    asked = baseline.failures.asked_ids
+    images = baseline.failures.asked_images
     failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (baseline, model))
     yield "failure_rate", fails.astype(np.float64) - failed, images
     yield "failed_alone", (fails & ~failed).astype(np.float64), images
@@ -228,7 +232,8 @@ def summarize(explained: Explained) -> Summary:
     disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42). As its list of
     columns says, ``enumeration_disagreement`` is 69,595 of all 110,839 common concepts, 62.79%.
     """
-    table, failures = explained.table, explained.failures
+    table = explained.table
+    failures = explained.failures
     known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
     common, missed, other, differing = (known[name] for name in COUNTS)
     unannotated = len(failures) - int(np.asarray(table["annotated"]).sum())
@@ -270,7 +275,9 @@ def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, flo
     return ratios
 
 
-COUNT, PERCENT, NUMBER = "{:,.0f}", "{:.2%}", "{:.3f}"
+COUNT = "{:,.0f}"
+PERCENT = "{:.2%}"
+NUMBER = "{:.3f}"
 FOUR = (
     ("CA", "concept_agreement", PERCENT),
     ("NCS", "non_common_similarity", NUMBER),

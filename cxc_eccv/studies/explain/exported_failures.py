@@ -72,7 +72,8 @@ def export_failures(
         raise InvalidOption(
             f"there are only {number:,} failures of text queries{matching}, not {sample:,}: lower the sample"
         )
-    random, n_known = np.random.default_rng(seed), -(-sample // CANDIDATES_A_SHEET)
+    random = np.random.default_rng(seed)
+    n_known = -(-sample // CANDIDATES_A_SHEET)
     numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
     drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
@@ -113,7 +114,8 @@ def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
     The other image of a match is one that a source calls positive, if any, and that of a mismatch any that none does.
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
-    images, matches = split.image_ids.tolist(), dict[int, set[int]]()
+    images = split.image_ids.tolist()
+    matches = dict[int, set[int]]()
     if split.name != ALL:  # sources judge single splits
         merged = merge(split, "t2i", sources=[name for name in official_sources() if name in MERGED])
         captions = merged.query_ids[merged.queries[merged.positive]].tolist()

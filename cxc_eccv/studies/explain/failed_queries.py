@@ -57,7 +57,8 @@ OF_TRUTH = "size_disagreement_truth"
 MEASURED = (*MEASURES, OF_TRUTH)
 """The numbers that have variants."""
 
-INFORMED, OVER_RIVAL = "_informed", "_over_rival"
+INFORMED = "_informed"
+OVER_RIVAL = "_over_rival"
 """Suffixes of the variants: of the concepts that the query mentions, and minus the best of the other candidates."""
 
 OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
@@ -178,7 +179,8 @@ def find_failures(
             "positive, which ranks below it (docs/ties.md)",
             stacklevel=2,
         )
-    top, truths = reader.result, images_behind(judged.query_ids, split, direction)
+    top = reader.result
+    truths = images_behind(judged.query_ids, split, direction)
     images = images_behind(top.ids, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
     return Failures(
@@ -268,9 +270,11 @@ def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) ->
         raise DataError(f"{len(mentions)} sets of mentions for {len(pairs)} failures; give one for each")
     wanted = [truth.keys() & named for truth, named in zip(pairs.truths, mentions, strict=True)]
     kept = np.array([bool(names) for names in wanted], dtype=np.bool_)
-    truths, retrieved = [], []
+    truths = []
+    retrieved = []
     for row in np.flatnonzero(kept).tolist():
-        truth, seen = pairs.truths[row], pairs.retrieved[row]
+        truth = pairs.truths[row]
+        seen = pairs.retrieved[row]
         truths.append({name: areas for name, areas in truth.items() if name in wanted[row]})
         retrieved.append({name: areas for name, areas in seen.items() if name in wanted[row] or name not in truth})
     return ConceptPairs(pairs.query_ids[kept], truths, retrieved), kept
@@ -300,7 +304,8 @@ def subtract_best(retrieved: Mapping[str, FloatArray], others: Mapping[str, Floa
     """
     differences = {}
     for name, values in retrieved.items():
-        candidates, lower_is_better = others[name], name in OF_INSTANCES
+        candidates = others[name]
+        lower_is_better = name in OF_INSTANCES
         if lower_is_better:
             values = np.where(retrieved["concept_agreement"] > 0, values, np.nan)
             candidates = np.where(others["concept_agreement"] > 0, candidates, np.nan)

@@ -86,7 +86,8 @@ def tabulate_kinds(explanations: Sequence[Explanation]) -> Table:
 
 def _count_kinds(explained: Explained) -> list[str]:
     """The cells of a column, with shares of the queries."""
-    queries, failures = explained.failures.n_queries, len(explained.failures)
+    queries = explained.failures.n_queries
+    failures = len(explained.failures)
     counts = [rows.size for rows in sort_by_kind(explained).values()]
     shown = [failures, *counts, failures - sum(counts)]
     return [f"{queries:,}", *(f"{number:,} ({number / queries:.1%})" for number in shown)]

@@ -27,7 +27,8 @@ def match_keywords(failures: Failures, texts: Sequence[str], split: Split, conce
     by_image: dict[int, list[tuple[int, set[str]]]] = {}
     for image, number, mentions in zip(images, ids, find_mentions(sentences, vocabulary), strict=True):
         by_image.setdefault(image, []).append((number, mentions))
-    counts, rows = [], zip(failures.query_ids.tolist(), failures.truth_ids.tolist(), strict=True)
+    counts = []
+    rows = zip(failures.query_ids.tolist(), failures.truth_ids.tolist(), strict=True)
     for (query, truth), places in zip(rows, locate_mentions(texts, vocabulary), strict=True):
         others = [mentions for number, mentions in by_image[truth] if described is not None or number != query]
         counts.append(sum(not names.isdisjoint(set().union(*others)) for _, _, names in places))

@@ -43,8 +43,10 @@ SCHEMA = 1
 CLASSES = tuple(SCHEME.details[0].choices)
 """What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
 
-LEAST, MOST = 1, 10
-SEED, CONFIDENCE = 0, 0.95
+LEAST = 1
+MOST = 10
+SEED = 0
+CONFIDENCE = 0.95
 RULES_SHOWN = 10
 """Rules on the console; the file has all."""
 
@@ -321,7 +323,8 @@ def report_ratings(
 def _measure_alpha(rated: FailureRatings) -> dict[str, Any]:
     """Krippendorff's alpha of the ratings, None if it is undefined, and the failures with several."""
     several = np.bincount(rated.pairs)[rated.pairs] > 1
-    items, ratings = np.unique(rated.pairs[several], return_inverse=True)[1], rated.ratings[several]
+    items = np.unique(rated.pairs[several], return_inverse=True)[1]
+    ratings = rated.ratings[several]
     try:
         alpha = krippendorff_alpha(items, ratings.astype(np.float64), "interval") if items.size else None
     except DataError:

@@ -36,7 +36,8 @@ from cxc_eccv.types.json_records import to_json
 TEXT_QUERIES = ("t2i", "t2t")
 """Captions that search images, and captions that search images represented by the mean of their other captions."""
 
-PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
+PREFIX = "adversarial_"
+ENDS = ("_ids", "_embeddings")
 
 ROUNDING = 1e-5
 """Unit vectors within this distance count as equal: batches differ in the last digits."""
@@ -161,7 +162,8 @@ def rerank(
     captions = split.captions
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples), []
+    tests = PairedBootstrap(seed, samples)
+    rows = []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
@@ -183,7 +185,8 @@ def check_altered(
             "(--caption-prompt, or {} for none)"
         )
     for what in ("model", "similarity"):
-        expected, actual = getattr(vectors, what), getattr(altered, what)
+        expected = getattr(vectors, what)
+        actual = getattr(altered, what)
         if expected and actual and expected != actual:
             raise InvalidOption(
                 f"{altered.path or 'the altered queries'}: their {what} is {actual}, but that of "
@@ -261,12 +264,15 @@ class _Search:
 
     def measure(self, queries: Embeddings) -> tuple[IntArray, FloatArray]:
         """(Q,) ranks of the right images of some queries with the given vectors, and their cosines."""
-        ranks, cosines = np.zeros(queries.ids.size, dtype=np.int64), np.zeros(queries.ids.size)
+        ranks = np.zeros(queries.ids.size, dtype=np.int64)
+        cosines = np.zeros(queries.ids.size)
         for gallery in self.galleries:
             places, here = find_positions(queries.ids, gallery.query_ids)
             if here.any():
-                part, truths = Embeddings(queries.ids[here], queries.vectors[here]), gallery.truth_ids[places[here]]
-                run, items = EmbeddingsRun(gallery.items, part), gallery.items.ids
+                part = Embeddings(queries.ids[here], queries.vectors[here])
+                truths = gallery.truth_ids[places[here]]
+                run = EmbeddingsRun(gallery.items, part)
+                items = gallery.items.ids
                 judgments = Judgments.from_pairs(part.ids, items, part.ids, truths)
                 ranks[here] = ranked(run, Options(gallery.similarity)).rank(judgments, "t2i").best
                 rated = RatedPairs(part.ids, truths, np.zeros(truths.size))
@@ -279,7 +285,8 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     places, known = find_positions(queries.ids, search.ids)
     ranked = np.flatnonzero(known)
     ranked = ranked[np.argsort(search.numbers[places[ranked]], kind="stable")]
-    queries, places = Embeddings(queries.ids[ranked], queries.vectors[ranked]), places[ranked]
+    queries = Embeddings(queries.ids[ranked], queries.vectors[ranked])
+    places = places[ranked]
     apart = _differ(queries, search.originals)
     if not apart.any():
         raise InvalidOption(
@@ -288,7 +295,8 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
         )
     places = places[apart]
     ranks, cosines = search.measure(Embeddings(queries.ids[apart], queries.vectors[apart]))
-    before, images = search.ranks[places], search.images[places]
+    before = search.ranks[places]
+    images = search.images[places]
     after = search.ranks.copy()
     after[places] = ranks
     nothing = np.zeros(ranks.size)
@@ -341,7 +349,9 @@ class PairedBootstrap:
 
     def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> dict[str, Change]:
         """The change of every metric of the paper."""
-        rows, ones, none = np.arange(before.size), np.ones_like(before), np.zeros_like(before)
+        rows = np.arange(before.size)
+        ones = np.ones_like(before)
+        none = np.zeros_like(before)
         originals, altered = (
             score_ranks(PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none))
             for best in (before, after)

@@ -166,7 +166,8 @@ def separate_models(explanations: Sequence[Explanation], *, seed: int = 0) -> Se
     pairs = [(name, other) for other in others for name in first.directions if name in other.directions]
     tested = [test for direction, other in pairs for test in _test_concepts(direction, first, other)]
     corrected = holm([row.p_value for row, _ in tested])
-    random, rows = np.random.default_rng(seed), []
+    random = np.random.default_rng(seed)
+    rows = []
     for (row, examples), p_holm in zip(tested, corrected, strict=True):
         if p_holm < LEVEL:
             chosen = sorted(random.permutation(len(examples))[:EXAMPLES].tolist())
@@ -180,7 +181,9 @@ def _test_concepts(
 ) -> Iterator[tuple[Separating, list[Example]]]:
     """Yield the uncorrected test of every concept, and the queries that only the model with more misses misses."""
     sides = [model.directions[direction].failures for model in (first, other)]
-    queries, truths, images = sides[0].asked_ids, sides[0].asked_images, first.concepts.images
+    queries = sides[0].asked_ids
+    truths = sides[0].asked_images
+    images = first.concepts.images
     tops = np.stack([_find_tops(side) for side in sides])
     texts = [""] * queries.size if direction == "i2t" else first.split.texts_of(queries).to_pylist()
     places = _list_queries(first, texts if direction != "i2t" else None, truths, tops)
@@ -191,7 +194,8 @@ def _test_concepts(
         differences = np.bincount(shown[1], misses[0].astype(float) - misses[1]).astype(np.int64)
         if np.count_nonzero(differences) < LEAST_IMAGES:
             continue
-        p_value, shares = randomization_test(differences), misses.mean(axis=1).tolist()
+        p_value = randomization_test(differences)
+        shares = misses.mean(axis=1).tolist()
         worse = int(shares[1] > shares[0])
         examples = [
             Example(int(queries[row]), texts[row].strip(), int(truths[row]), *tops[:, row].tolist())

@@ -138,7 +138,8 @@ def summarize(
 def _read_kept(file: Path) -> tuple[dict[str, str], int]:
     """Source to summary of every complete line, and the bytes of these lines."""
     content = file.read_bytes() if file.is_file() else b""
-    whole, kept = content[: content.rfind(b"\n") + 1], {}
+    whole = content[: content.rfind(b"\n") + 1]
+    kept = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             row = json.loads(line)

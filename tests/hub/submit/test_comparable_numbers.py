@@ -36,7 +36,8 @@ RAISE = f"numbers differ from those of {COMPARABLE_SINCE}: set COMPARABLE_SINCE 
 
 
 def test_numbers_are_those_of_comparable_release(sample_library):
-    content, random = sample_library.split("test"), np.random.default_rng(0)
+    content = sample_library.split("test")
+    random = np.random.default_rng(0)
     images = random.standard_normal((content.image_ids.size, 16))
     own_image = find_positions(content.caption_image_ids, content.image_ids)[0]
     captions = images[own_image] + 0.9 * random.standard_normal((own_image.size, 16))

@@ -133,7 +133,8 @@ def test_an_edited_report_is_refused_with_the_reason(tmp_path, name):
     assert "report.json" in str(caught.value)
 
 
-OURS, SINCE = "1.10.0", "1.2.0"
+OURS = "1.10.0"
+SINCE = "1.2.0"
 
 
 @pytest.fixture
@@ -148,7 +149,9 @@ def test_report_of_release_with_equal_numbers_counts(tmp_path, later_release, ve
     assert checked(tmp_path, edited(official_report(), set_package(version=version))).scores
 
 
-CHANGED, NEWER, NO_RELEASE = "numbers have changed in 1.2.0", "which is older; submit with", "if both are releases"
+CHANGED = "numbers have changed in 1.2.0"
+NEWER = "which is older; submit with"
+NO_RELEASE = "if both are releases"
 
 
 @pytest.mark.parametrize(

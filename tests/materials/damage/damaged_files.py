@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
 from cxc_eccv.types import Embeddings
 
-IMAGES, CAPTIONS = np.array([9, 25, 30]), np.array([29, 37, 38, 49])
+IMAGES = np.array([9, 25, 30])
+CAPTIONS = np.array([29, 37, 38, 49])
 RANDOM = np.random.default_rng(5)
 RANKINGS = {
     "i2t": {int(image): RANDOM.permutation(CAPTIONS).tolist() for image in IMAGES},

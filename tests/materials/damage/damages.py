@@ -9,8 +9,10 @@ PIECES = st.sampled_from([b'"', b",", b"\n", b"\r", b"\t", b"\0", b"\xff", b"\xe
 def damages(draw):
     """A function from bytes to bytes; places are shares of the length."""
     kind = draw(st.sampled_from(["flip", "flip", "flip", "cut", "append", "prepend", "double", "drop", "write"]))
-    place, size = draw(st.floats(0, 1, exclude_max=True)), draw(st.integers(1, 40))
-    bit, extra = draw(st.integers(0, 7)), draw(st.binary(min_size=1, max_size=30) | PIECES)
+    place = draw(st.floats(0, 1, exclude_max=True))
+    size = draw(st.integers(1, 40))
+    bit = draw(st.integers(0, 7))
+    extra = draw(st.binary(min_size=1, max_size=30) | PIECES)
 
     def damage(data):
         at = int(place * len(data))

@@ -23,10 +23,8 @@ class Good:
     @classmethod
     def of(cls, library):
         random = np.random.default_rng(0)
-        images, captions = (
-            library.split("test").images["image_id"].to_numpy(),
-            library.split("test").captions["caption_id"].to_numpy(),
-        )
+        images = library.split("test").images["image_id"].to_numpy()
+        captions = library.split("test").captions["caption_id"].to_numpy()
         return cls(images, captions, *(random.standard_normal((ids.size, 8)) for ids in (images, captions)))
 
     @property
@@ -34,7 +32,8 @@ class Good:
         return self.image_vectors @ self.caption_vectors.T
 
     def rankings(self, depth=None):
-        i2t, t2i = np.argsort(-self.scores, axis=1), np.argsort(-self.scores.T, axis=1)
+        i2t = np.argsort(-self.scores, axis=1)
+        t2i = np.argsort(-self.scores.T, axis=1)
         return {
             "i2t": dict(zip(map(str, self.images), self.captions[i2t][:, :depth].tolist(), strict=True)),
             "t2i": dict(zip(map(str, self.captions), self.images[t2i][:, :depth].tolist(), strict=True)),
@@ -169,7 +168,8 @@ def lengthen(ids, values, axis=0):
 
 def swap(arrays):
     for end in ("ids", "embeddings"):
-        one, other = f"image_{end}", f"caption_{end}"
+        one = f"image_{end}"
+        other = f"caption_{end}"
         arrays[one], arrays[other] = arrays[other], arrays[one]
 
 

@@ -19,7 +19,8 @@ def completion(content, tops=None):
 @contextmanager
 def chat_server(answer):
     """The address of a server, and the (headers, body) of its requests; ``answer`` gives (status, JSON or text)."""
-    requests, lock = [], threading.Lock()
+    requests = []
+    lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):

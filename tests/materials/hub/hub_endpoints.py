@@ -7,7 +7,8 @@ from urllib.parse import parse_qs
 
 from hub_store import BadRequest
 
-WRITER, READER = "hf_writerwriterwriter", "hf_readerreaderreader"
+WRITER = "hf_writerwriterwriter"
+READER = "hf_readerreaderreader"
 TOKENS = {WRITER: {"org", "YOUR_NAME"}, READER: set()}
 """Token to the owners it may write for."""
 NAMES = {WRITER: "writer", READER: "reader"}
@@ -19,7 +20,10 @@ FILE = r"(?:/(?P<kind>dataset|space)s)?/(?P<name>[^/]+/[^/]+)"
 
 class Refused(Exception):
     def __init__(self, status, code="", message="", **told):
-        self.status, self.code, self.message, self.told = status, code, message or code, told
+        self.status = status
+        self.code = code
+        self.message = message or code
+        self.told = told
 
 
 class Endpoints:
@@ -70,7 +74,8 @@ class Endpoints:
 
     def create(self):
         asked = json.loads(self.body)
-        name, kind = f"{asked['organization']}/{asked['name']}", asked.get("type") or "model"
+        name = f"{asked['organization']}/{asked['name']}"
+        kind = asked.get("type") or "model"
         self._require_writer(name)
         url = f"{self.server.url}/{'' if kind == 'model' else kind + 's/'}{name}"
         if (kind, name) in self.server.store.repositories:
@@ -103,7 +108,8 @@ class Endpoints:
 
     def tree(self, kind, name, revision, path=None):
         files = self._commit_at(self._repository(kind, name), revision).files
-        prefix, recursive = f"{path}/" if path else "", "true" in str(self.query.get("recursive")).lower()
+        prefix = f"{path}/" if path else ""
+        recursive = "true" in str(self.query.get("recursive")).lower()
         below = {place: blob for place, blob in files.items() if place.startswith(prefix)}
         if path and not below:
             raise Refused(404, "EntryNotFound", f"{path} does not exist on {revision!r}")
@@ -130,7 +136,8 @@ class Endpoints:
     def preupload(self, kind, name, revision):
         repository = self._repository(kind, name)
         self._require_writer(name, reader_may="create_pr" in self.query or self._is_own(repository, revision))
-        files, there = [], self._commit_at(repository, revision).files
+        files = []
+        there = self._commit_at(repository, revision).files
         for file in json.loads(self.body)["files"]:
             apart = file["path"].endswith((".parquet", ".jpg", ".bin"))
             oid = there[file["path"]].etag if file["path"] in there else None
@@ -157,7 +164,8 @@ class Endpoints:
         return 200, b""
 
     def commit(self, kind, name, revision):
-        repository, proposed = self._repository(kind, name), "create_pr" in self.query
+        repository = self._repository(kind, name)
+        proposed = "create_pr" in self.query
         self._require_writer(name, reader_may=proposed or self._is_own(repository, revision))
         items = [json.loads(line) for line in self.body.decode().splitlines()]
         commit, number = self.server.store.commit(repository, revision, items, self._account() if proposed else None)
@@ -190,7 +198,8 @@ class Endpoints:
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         if not asked:
             return 200, blob.content, headers
-        start, end = int(asked[1]), min(int(asked[2] or len(blob.content)), len(blob.content) - 1)
+        start = int(asked[1])
+        end = min(int(asked[2] or len(blob.content)), len(blob.content) - 1)
         headers["Content-Range"] = f"bytes {start}-{end}/{len(blob.content)}"
         return 206, blob.content[start : end + 1], headers
 

@@ -45,7 +45,10 @@ class Hub(ThreadingHTTPServer):
 
     def reset(self):
         """Empty it."""
-        self.store, self.faults, self.requests, self.lock = Store(), [], [], threading.RLock()
+        self.store = Store()
+        self.faults = []
+        self.requests = []
+        self.lock = threading.RLock()
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -79,7 +82,8 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
 
     def handle_request(self):
         url = urlsplit(self.path)
-        self.query, self.place = parse_qs(url.query), unquote(url.path)
+        self.query = parse_qs(url.query)
+        self.place = unquote(url.path)
         request = f"{self.command} {self.path}"
         self.server.requests.append(request)
         with self.server.lock:

@@ -111,7 +111,8 @@ class Store:
     """All repositories of one Hub."""
 
     def __init__(self):
-        self.repositories, self.objects = {}, {}
+        self.repositories = {}
+        self.objects = {}
 
     def create(self, kind, name, files=None, private=False, sdk=None):
         """A repository as the Hub makes it, with a card of its own in a Space; then one commit with ``files``."""

@@ -31,7 +31,8 @@ class Client:
         self.metadata = folder / "metadata"
         self.set_addresses({})
         settings["PYTHONPATH"] = os.pathsep.join([str(self.metadata), str(ROOT)])
-        self.token, self.secrets = token, {token}
+        self.token = token
+        self.secrets = {token}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, str(WORKER)], env=settings, cwd=folder, **pipes)
 

@@ -38,7 +38,8 @@ def label_table(pairs, gains):
 
 def random_pairs(library, split="test", number=200, seed=0):
     """Random pairs, each once, and random gains of them: about half are positive."""
-    content, random = library.split(split), np.random.default_rng(seed)
+    content = library.split(split)
+    random = np.random.default_rng(seed)
     drawn = np.stack(
         [random.choice(content.image_ids, 2 * number), random.choice(content.caption_ids, 2 * number)], axis=1
     )

@@ -31,7 +31,8 @@ def both_directions(seed):
 
 def graded(seed, highest=1):
     """Rankings with judged items and whole-number gains, of each query one above 0 at least."""
-    random, given = np.random.default_rng(seed), rankings(seed)
+    random = np.random.default_rng(seed)
+    given = rankings(seed)
     gains = [[highest, *random.integers(0, highest + 1, len(own) - 1).tolist()] for own in given["references"]]
     return {**given, "gains": gains}
 

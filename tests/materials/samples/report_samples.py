@@ -18,7 +18,8 @@ VOID = {"meta", "img", "input", "wbr", "line", "rect", "circle", "polyline"}
 
 def near_run(library, noise=1.0, seed=0, width=12):
     """Captions scattered around their images: many right, many wrong."""
-    random, content = np.random.default_rng(seed), library.split("test")
+    random = np.random.default_rng(seed)
+    content = library.split("test")
     images = random.standard_normal((content.image_ids.size, width))
     place = {image: row for row, image in enumerate(content.image_ids.tolist())}
     rows = [place[image] for image in content.caption_image_ids.tolist()]
@@ -46,7 +47,8 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.elements, self.open = [], []
+        self.elements = []
+        self.open = []
         self.feed(text)
         self.close()
         assert not self.open, f"never closed: {[one['tag'] for one in self.open]}"

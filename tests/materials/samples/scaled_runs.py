@@ -10,7 +10,8 @@ from cxc_eccv.types import Embeddings
 
 def with_altered_queries(run):
     """The run with altered queries, each beside its original; five of them are their originals."""
-    captions, random = run.captions, np.random.default_rng(1)
+    captions = run.captions
+    random = np.random.default_rng(1)
     turned = (captions.vectors[:80] + random.standard_normal((80, 16))).astype(np.float32)
     turned[:5] = captions.vectors[:5]
     return replace(run, further={"adversarial_size_ids": captions.ids[:80], "adversarial_size_embeddings": turned})

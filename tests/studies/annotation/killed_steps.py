@@ -60,8 +60,12 @@ def run_in_child(act):
 
 if __name__ == "__main__":
     pa.set_cpu_count(1)
-    before, step, work, files = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), list(map(Path, sys.argv[4:]))
-    library, found = Library("sample"), []
+    before = Path(sys.argv[1])
+    step = sys.argv[2]
+    work = Path(sys.argv[3])
+    files = list(map(Path, sys.argv[4:]))
+    library = Library("sample")
+    found = []
     first = work / "first" / "project"
     shutil.copytree(before, first) if before.exists() else first.parent.mkdir(parents=True)
     take_step(first, step, files, library)  # reads all that the children need, so that they need not

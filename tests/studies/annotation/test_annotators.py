@@ -41,7 +41,8 @@ def project(runs, sample_library, tmp_path):
 
 
 def test_an_owner_with_one_random_annotator_among_three(command, project, sample_library, tmp_path):
-    says, random = knows(project), np.random.default_rng(1)
+    says = knows(project)
+    random = np.random.default_rng(1)
     toss = lambda *_: "yes" if random.integers(2) else "no"  # noqa: E731
     people = {"ann": says, "ben": says, "coin": toss}
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
@@ -151,7 +152,8 @@ def test_a_hit_of_mturk_is_a_sheet_and_all_its_answers_count(command, project, t
     images = ["--images", "https://example.org/{file_name}"]
     printed = command("export", "mine", "--format", "mturk", *images, "--output", "hits")
     assert "next: cxc-eccv annotate import mine ANSWERS --format mturk" in printed
-    says, results = knows(project), [["WorkerId", "AssignmentStatus", "Answer.answers"]]
+    says = knows(project)
+    results = [["WorkerId", "AssignmentStatus", "Answer.answers"]]
     for number, hit in enumerate(csv.DictReader((tmp_path / "hits" / "hits.csv").read_text().splitlines())):
         asked = json.loads(base64.b64decode(hit["questions"]))["asked"]
         assert {question["sheet"] for question in asked} == {number}
@@ -312,7 +314,8 @@ def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample
 
 @pytest.mark.parametrize(("side", "prefix"), [("image", "COCO_val2014_"), ("caption", "COCO_val2014:sentid:")])
 def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(side, prefix, command, sample_library, tmp_path):
-    models, scheme = save_runs(tmp_path, sample_library, seeds=(0,)), f"cxc_{side}s"
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    scheme = f"cxc_{side}s"
     command("propose", "mine", models[0], "--scheme", scheme, "--budget", 10, "--size", 5)
     project = Project.open(tmp_path / "mine", sample_library)
     says = {"ann": lambda *_: 4.0, "ben": lambda *_: 2.5}
@@ -332,7 +335,8 @@ def test_label_file_that_changed_between_rounds_is_noticed(command, project, sam
     """Its positives are not asked about, so the rounds would ask about pairs of two kinds unnoticed."""
     done = project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))]).project
     merge_labels(done)
-    models, options = save_runs(tmp_path, sample_library, seeds=(0, 1)), ["--labels", "mine", "--size", 5]
+    models = save_runs(tmp_path, sample_library, seeds=(0, 1))
+    options = ["--labels", "mine", "--size", 5]
     first = command("propose", "other", *models, "--budget", 10, *options)
     same = command("propose", "other", *models, "--budget", 10, *options, "--leave-open")
     merge_labels(done, Terms(version="1.0.1"))

@@ -34,7 +34,8 @@ def runs(sample_library):
 @pytest.fixture(scope="module")
 def labelled(sample_library, tmp_path_factory):
     """The sample, and labels on a random tenth of the captions with images that are not their own."""
-    random, content = np.random.default_rng(0), sample_library.split("test")
+    random = np.random.default_rng(0)
+    content = sample_library.split("test")
     captions = random.permutation(content.caption_ids)[:30].tolist()
     pairs = list(zip(random.choice(content.image_ids, 30).tolist(), captions, strict=True))
     return label(tmp_path_factory.mktemp("labels") / "labels.parquet", sample_library, pairs)
@@ -72,13 +73,15 @@ def test_values_are_those_of_two_evaluations(changes, runs, labelled, key):
 
 def test_intervals_are_those_of_a_plain_paired_bootstrap_over_images(changes, runs, labelled):
     """Other draws, so that bounds agree up to what a thousand samples leave open."""
-    key, random = "coco_5k/t2i/r_precision", np.random.default_rng(9)
+    key = "coco_5k/t2i/r_precision"
+    random = np.random.default_rng(9)
     (row,) = [one for one in changes.changes if one.key == key and one.model == "far"]
     old, new = (values_of(runs["far"], labelled, sources, key)[1] for sources in (OLD, NEW))
     by_image = {}
     for query, (value, image) in old.items():
         by_image.setdefault(image, []).append(new[query][0] - value)
-    images, drawn = list(by_image), []
+    images = list(by_image)
+    drawn = []
     for _ in range(1_000):
         sample = [gain for place in random.integers(len(images), size=len(images)) for gain in by_image[images[place]]]
         drawn.append(np.mean(sample))

@@ -20,7 +20,8 @@ GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
 
 def test_later_decision_corrects_an_earlier_one(tmp_path):
     assert read_decisions(tmp_path).checks == Checks()
-    sheets, workers = {(3, "a:nn"): True, (0, "ben"): False}, {"cleo": False, "dora": False}
+    sheets = {(3, "a:nn"): True, (0, "ben"): False}
+    workers = {"cleo": False, "dora": False}
     add_decision(tmp_path, Decision(sheets, workers, straight=True))
     add_decision(tmp_path, Decision({(0, "ben"): True}, {"dora": True}, least_seconds=20.0, least_accuracy=0.25))
     by_hand = {(3, "a:nn"): True, (0, "ben"): True}

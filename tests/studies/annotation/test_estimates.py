@@ -76,7 +76,8 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
         answer = lambda images, captions: [known[pair] for pair in zip(images.tolist(), captions.tolist(), strict=True)]  # noqa: E731
         report = ce.evaluate(run, task, metrics=[metric], data_dir=sample_library, judge=answer)
     else:
-        run, sources = weak_run(sample_library, 0), [*own, "mine"]
+        run = weak_run(sample_library, 0)
+        sources = [*own, "mine"]
         report = ce.evaluate(run, task, metrics=[metric], data_dir=labelled, sources=sources)
     assert bounds.estimate == pytest.approx(report.scores[key])
     assert bounds.low <= bounds.estimate <= bounds.high
@@ -85,7 +86,8 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
 
 def test_answers_about_some_pairs_are_weighed_by_their_probabilities(tmp_path, sample_library):
     project, labels = merge(tmp_path, draw(tmp_path, sample_library))
-    content, run = sample_library.split("test"), weak_run(sample_library, 0)
+    content = sample_library.split("test")
+    run = weak_run(sample_library, 0)
     vectors = [
         side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.captions, run.images)
     ]
@@ -169,7 +171,8 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
 def test_answers_about_other_pairs_are_refused(tmp_path, sample_library, metric):
     key = f"coco_5k/t2i/{metric}"
     _, labels = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=200))
-    answers, others = read_answers(labels.path), sample_library.split("test").image_ids
+    answers = read_answers(labels.path)
+    others = sample_library.split("test").image_ids
     known = set(zip(answers.images.tolist(), answers.captions.tolist(), strict=True))
     other = next(image for image in others.tolist() if (image, answers.captions[0]) not in known)
     changed = replace(answers, images=np.append(other, answers.images[1:]))

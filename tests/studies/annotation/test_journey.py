@@ -35,7 +35,8 @@ def truth(sample_library):
 
 def fill_in(questions, path, worker, truth, error_rate=0.0):
     """A person's copy of exported JSON lines, answered by the truth but for some errors."""
-    random, rows = np.random.default_rng(len(worker)), []
+    random = np.random.default_rng(len(worker))
+    rows = []
     for row in read_rows(questions):
         says = ((row["image_id"], row["caption_id"]) in truth) != (random.random() < error_rate)
         rows.append(row | {"worker": worker, "answer": "yes" if says else "no", "seconds": 4.0})

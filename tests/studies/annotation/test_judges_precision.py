@@ -59,7 +59,8 @@ def test_the_printed_command_leads_to_the_judges_precision(command, asked, tmp_p
 
 
 def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_path, sample_library):
-    guesses, run = judge(sample_library), noisy_run(sample_library, 0)
+    guesses = judge(sample_library)
+    run = noisy_run(sample_library, 0)
     draw = {"strategy": "active", "number": KEY, "budget": 200, "judge": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     project = project.propose({"first": run}, ProposalOptions(**draw))
@@ -92,7 +93,8 @@ def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_
 
 def test_too_few_answers_leave_the_precision_unknown(command, tmp_path, sample_library):
     """A judge that calls two pairs entailed."""
-    guesses, run = judge(sample_library), noisy_run(sample_library, 0)
+    guesses = judge(sample_library)
+    run = noisy_run(sample_library, 0)
     draw = {"strategy": "active", "number": KEY, "budget": 100, "judge": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     answer(command, project.propose({"first": run}, ProposalOptions(**draw)), tmp_path)

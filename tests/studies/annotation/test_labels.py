@@ -22,7 +22,8 @@ from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle
 from cxc_eccv.studies.asking.sheet_quality import Checks
 
 ECCV, CXC, ENTAILMENT = (schemes()[name] for name in ("eccv", "cxc", "entailment"))
-BOTH, ONE = {"describes": True, "follows": True}, {"describes": True, "follows": False}
+BOTH = {"describes": True, "follows": True}
+ONE = {"describes": True, "follows": False}
 
 
 def table(*answers, scheme=ECCV, role="candidate"):
@@ -81,7 +82,8 @@ def draw_answers(seed, n_pairs=60, n_workers=7):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_slow_loop_agrees(seed):
-    rows, by_pair = draw_answers(seed), {}
+    rows = draw_answers(seed)
+    by_pair = {}
     for image, caption, _, answer in rows:
         by_pair.setdefault((image, caption), []).append(ECCV.compute_gain(answer))
     expected = [
@@ -203,7 +205,8 @@ def test_a_merged_folder_is_a_dataset_that_plain_datasets_loads(labelled, tmp_pa
     """Also beside other Parquet files, as those of a project's rounds; new labels are no old ones from a cache."""
     monkeypatch.setattr("datasets.config.HF_DATASETS_OFFLINE", True)
     found, facts = labelled
-    folder, cache = tmp_path / "mine", str(tmp_path / "cache")
+    folder = tmp_path / "mine"
+    cache = str(tmp_path / "cache")
     (folder / "rounds" / "1").mkdir(parents=True)
     write_labels(folder / "rounds" / "1" / "others.parquet", found.slice(0, 3), facts)
     save(folder, found, facts)

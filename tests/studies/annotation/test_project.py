@@ -100,7 +100,8 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
 
 @pytest.mark.parametrize("name", ["entailment", "cxc_captions", "cxc_images"])
 def test_an_image_is_not_taken_for_an_invalid_caption_of_its_number(sample_library, name):
-    content, nothing = sample_library.split("test"), np.empty(0, np.int64)
+    content = sample_library.split("test")
+    nothing = np.empty(0, np.int64)
     every = find_rated(sample_library.split("test"), schemes()[name], (nothing, nothing))
     swapped = find_rated(sample_library.split("test"), schemes()[name], (content.caption_ids, content.image_ids))
     assert [side.tolist() for pairs in swapped for side in pairs] == [
@@ -124,7 +125,9 @@ def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, t
 
 
 def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
-    runs, positive, negatives = {"only": noisy_run(sample_library, 0)}, set(), set()
+    runs = {"only": noisy_run(sample_library, 0)}
+    positive = set()
+    negatives = set()
     for direction in ("i2t", "t2i"):
         judged = merged_qrels(sample_library.split("test"), direction, sources=["cxc", "eccv", "entailment"])
         pairs = ((query, item) for query, items in oracles.positives_of(judged).items() for item in items)
@@ -184,7 +187,8 @@ def test_a_project_that_cannot_be_is_not_made(options, message, sample_library, 
 
 def test_a_round_that_another_process_adds_meanwhile_is_kept(copy, sample_library, runs):
     folder = copy("answered")
-    first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
+    first = Project.open(folder, sample_library)
+    second = Project.open(folder, sample_library)
     first.propose(runs, ProposalOptions(budget=5), leave_open=True)
     before = content_of(folder)
     with pytest.raises(DataError, match=r"another process added round 3.*propose again"):
@@ -296,7 +300,8 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
 
 def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     folder = copy("answered")
-    first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
+    first = Project.open(folder, sample_library)
+    second = Project.open(folder, sample_library)
     ((before, after),) = first.decide(Decision({(0, "ann"): False}, least_seconds=2))
     assert (before.verdict, after.verdict, after.sheet, after.worker) == ("accepted", "rejected", 0, "ann")
     assert len(second.decide(Decision({(1, "ben"): False}))) == 1
@@ -527,8 +532,10 @@ def open_damaged(folder, library, name, content):
 
 @pytest.mark.parametrize("name", ["rounds.jsonl", "answers.jsonl"])
 def test_cut_or_flipped_file_invents_no_answer(copy, sample_library, name):
-    folder, random = copy("answered"), np.random.default_rng(0)
-    whole, content = Project.open(folder, sample_library), (folder / name).read_bytes()
+    folder = copy("answered")
+    random = np.random.default_rng(0)
+    whole = Project.open(folder, sample_library)
+    content = (folder / name).read_bytes()
     assert open_damaged(folder, sample_library, name, content).responses == whole.responses
     for place in random.integers(len(content), size=40).tolist():
         project = open_damaged(folder, sample_library, name, content[:place])
@@ -588,7 +595,8 @@ def state(folder):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be forked")
 @pytest.mark.parametrize("step", ["propose", "import", "merge"])
 def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, sample_library, tmp_path):
-    folder, files = tmp_path / "none", save_runs(tmp_path, sample_library, seeds=(0,))
+    folder = tmp_path / "none"
+    files = save_runs(tmp_path, sample_library, seeds=(0,))
     if step != "propose":
         folder = copy("proposed" if step == "import" else "answered")
         project = Project.open(folder, sample_library)
@@ -596,14 +604,16 @@ def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, samp
     if step == "merge":
         merge_labels(project, Terms(version="0.0.9"))
         project.decide(Decision({(0, "ann"): False}))
-    worker, work = Path(__file__).with_name("killed_steps.py"), tmp_path / "work"
+    worker = Path(__file__).with_name("killed_steps.py")
+    work = tmp_path / "work"
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, str(worker), str(folder), step, str(work), *map(str, files)]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"})
     *killed, whole = json.loads((work / "found.json").read_text())
     assert whole == {"status": 0, "again": 0}
     assert killed
-    before, after = state(folder), state(work / str(len(killed)) / "left")
+    before = state(folder)
+    after = state(work / str(len(killed)) / "left")
     assert after not in ({}, before)
     for place, outcome in enumerate(killed):
         assert outcome == {"status": signal.SIGKILL, "again": 0}

@@ -101,7 +101,8 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
             row["seconds"] = times.get((row["sheet"], row["worker"]), seconds)
         return report_of(rows, checks=Checks(least_seconds=10))
 
-    some, none = told(None), told(None).sheet_table
+    some = told(None)
+    none = told(None).sheet_table
     times = [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")]
     assert times == ["16.0 s", "24.0 s", "8.0 s", "48.0 s"]
     assert cells(some.sheet_table)["less than 10 seconds"] == ["1", "11.1%"]
@@ -113,7 +114,8 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
 
 
 def test_table_b2_is_that_of_a_plain_loop(report, sample_library):
-    wanted, lists = {}, proposals_of(sample_library)
+    wanted = {}
+    lists = proposals_of(sample_library)
     for row in counted(sample_library):
         for one in lists[row["image_id"], row["caption_id"]] or [{"model": DRAWN, "rank": None}]:
             rank = one["rank"] and (one["rank"] if one["rank"] <= 5 else 0)
@@ -130,7 +132,8 @@ def test_table_b2_is_that_of_a_plain_loop(report, sample_library):
 
 
 def test_table_b3_is_that_of_a_plain_loop(report, sample_library):
-    wanted, lists = {}, proposals_of(sample_library)
+    wanted = {}
+    lists = proposals_of(sample_library)
     for row in counted(sample_library):
         ticks = json.loads(row["details"]).get("shortcomings", [])
         for one in [*(lists[row["image_id"], row["caption_id"]] or [{"model": DRAWN}]), {"model": ""}]:

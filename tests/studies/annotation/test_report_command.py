@@ -38,7 +38,8 @@ def models(sample_library, tmp_path_factory):
 def answered(models, sample_library, tmp_path_factory):
     """A folder with 36 pairs on six sheets that two people answered; the second misses a known positive of sheet 1."""
     place = tmp_path_factory.mktemp("answered")
-    folder, asked = place / "mine", place / "asked"
+    folder = place / "mine"
+    asked = place / "asked"
 
     run("propose", folder, *models, "--budget", 36, "--size", 6)
     run("export", folder, "--output", asked, "--images", "sample", "--format", "jsonl")

@@ -222,7 +222,8 @@ def test_missing_answers_second_ones_and_none_at_all(sheets, tmp_path, format_na
         read([record | NOTHING for record in records])
     first = len(sheets[0])
     for some in (records[1:], [records[0] | NOTHING, *records[1:]]):
-        found, by_sheet = read(some), formats()[format_name].by_sheet
+        found = read(some)
+        by_sheet = formats()[format_name].by_sheet
         assert found.answers.num_rows == len(records) - (first if by_sheet else 1)
         assert found.unfinished == ((Unfinished(0, "w1", first - 1, first),) if by_sheet else ())
 

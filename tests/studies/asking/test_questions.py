@@ -118,7 +118,8 @@ def test_nobody_can_tell_a_known_positive_by_the_captions_beside_it(content):
 @pytest.mark.parametrize("side", ["image", "caption"])
 def test_two_images_and_two_captions_are_asked_about(content, side):
     ids = content.image_ids if side == "image" else content.caption_ids
-    first, second = ids[:12], ids[12:24]
+    first = ids[:12]
+    second = ids[12:24]
     rated = ((ids[24:34], ids[34:44]), (ids[44:52], ids[52:60]))
     pairs = pa.table({"image_id": first, "caption_id": second})
     sheets = build_sheets(pairs, KnownPairs(content, (side, side), rated=rated), size=6)
@@ -144,7 +145,8 @@ def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(conte
 
 
 def test_no_known_pair_has_an_invalid_image_or_caption(content):
-    images, captions = content.image_ids[::2], content.caption_ids[::2]
+    images = content.image_ids[::2]
+    captions = content.caption_ids[::2]
     asked = [
         own for seed in range(5) for sheet in sheets_of(content, seed=seed, invalid=(images, captions)) for own in sheet
     ]

@@ -36,7 +36,8 @@ def vit():
 
 def step(model, run):
     """The gradients of a model, and the bytes that each of its towers keeps for the backward pass."""
-    towers, places = {}, []
+    towers = {}
+    places = []
 
     def keep(tensor):
         if places:

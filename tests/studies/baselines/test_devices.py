@@ -64,7 +64,9 @@ def run_steps(tmp_path):
 
         def step(trainer, model, *arguments, **more):
             weights = {key: value.detach().cpu().clone() for key, value in trainer.model.named_parameters()}
-            steps.start, steps.end, steps.model = steps.start or weights, weights, trainer.model
+            steps.start = steps.start or weights
+            steps.end = weights
+            steps.model = trainer.model
             loss = take_step(trainer, model, *arguments, **more)
             steps.losses.append(float(loss))
             steps.devices.add(loss.device.type)
@@ -98,7 +100,8 @@ def moved(steps):
 def test_trainer_steps_as_on_the_processor(run_steps, name, device, precision):
     if (name, precision) == ("character GRU", "float16"):
         pytest.skip("train char-gru has no --fp16")
-    there, here = run_steps(name, device, *PRECISIONS[precision]), run_steps(name, "cpu")
+    there = run_steps(name, device, *PRECISIONS[precision])
+    here = run_steps(name, "cpu")
     assert there.losses[0] == pytest.approx(here.losses[0], rel=TOLERANCES[precision])
     assert moved(there)
     results = there.trained.pairs.report.rates if name == "classifier" else there.trained.report.scores
@@ -136,10 +139,8 @@ def test_recomputed_activations_give_the_same_steps(run_steps, backbones, device
     if (device, precision) == ("cpu", "float16"):
         pytest.skip("no processor trains in float16")
     options = [*backbones, *PRECISIONS[precision]]
-    plain, again = (
-        run_steps("dual encoder", device, *options),
-        run_steps("dual encoder", device, *options, "--gradient-checkpointing"),
-    )
+    plain = run_steps("dual encoder", device, *options)
+    again = run_steps("dual encoder", device, *options, "--gradient-checkpointing")
     assert again.losses == pytest.approx(plain.losses, rel=TOLERANCES[precision])
     assert moved(again)
 
@@ -183,7 +184,8 @@ def test_encodings_equal_those_of_the_processor(tmp_path, name, device, precisio
     here = encode(str(folder), device="cpu", dtype="float32", **items)
     there = encode(str(folder), device=device, dtype=precision, **items)
     for side in ("images", "captions"):
-        expected, vectors = getattr(here, side), getattr(there, side)
+        expected = getattr(here, side)
+        vectors = getattr(there, side)
         assert vectors.ids.tolist() == expected.ids.tolist()
         error = np.linalg.norm(vectors.vectors - expected.vectors, axis=1) / np.linalg.norm(expected.vectors, axis=1)
         assert error.max() < TOLERANCES[precision]
@@ -193,7 +195,8 @@ def test_encodings_equal_those_of_the_processor(tmp_path, name, device, precisio
 @pytest.mark.parametrize("device", DEVICES)
 def test_evaluate_scores_equal_those_of_the_processor(tmp_path, sample_library, device, similarity):
     """Dot products of small whole numbers are exact and often tie; those of random vectors are never near to a tie."""
-    random, content = np.random.default_rng(0), sample_library.split("test")
+    random = np.random.default_rng(0)
+    content = sample_library.split("test")
     draw = random.standard_normal if similarity == "cosine" else lambda shape: random.integers(-2, 3, shape) * 1.0
     sides = (Embeddings(ids, draw((len(ids), 16))) for ids in (content.image_ids, content.caption_ids))
     save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))

@@ -58,7 +58,8 @@ def run(*words):
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """The folders of all trained models."""
-    place, library = tmp_path_factory.mktemp("trained"), Library("sample")
+    place = tmp_path_factory.mktemp("trained")
+    library = Library("sample")
     image_ids = np.concatenate([library.split(split).image_ids for split in library.splits])
     vectors = np.random.default_rng(0).standard_normal((image_ids.size, 16), dtype=np.float32)
     for folder in (place, place / "gru_images"):  # where cards look for what they read

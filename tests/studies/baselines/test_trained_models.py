@@ -237,7 +237,8 @@ def test_card_installs_from_the_owner_s_address(monkeypatch, tmp_path, addresses
 
 
 def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp_path):
-    parts, started = ["coco/train", "coco/restval", "flickr8k/all"], ["google-bert/bert-base-uncased"]
+    parts = ["coco/train", "coco/restval", "flickr8k/all"]
+    started = ["google-bert/bert-base-uncased"]
     library = SimpleNamespace(edition=OFFICIAL)
     facts = {"output": tmp_path, "model": tmp_path, "base_models": started, "parts": parts, "library": library}
     trained = Trained(

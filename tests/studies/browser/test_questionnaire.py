@@ -206,12 +206,14 @@ def test_by_touch_on_a_phone_progress_and_next_are_in_sight(open_page, save, nam
         assert place(page) == f"Sheet {number // 3 + 1} of 2, question {number % 3 + 1} of 3"
         assert (page.inner_text("#count") == "last question of this sheet") is (number % 3 == 2)
         x, y, width, height = find_box(page, "#shown img")
-        header, footer = find_box(page, "header"), find_box(page, "footer")
+        header = find_box(page, "header")
+        footer = find_box(page, "footer")
         assert (x >= 0, x + width <= 390, y >= header[3], y + height <= footer[1]) == (True,) * 4
         page.tap(TOUCHED[name])
         if name == "failures":
             page.tap("#form fieldset:last-child label")
-        header, footer = find_box(page, "header"), find_box(page, "footer")
+        header = find_box(page, "header")
+        footer = find_box(page, "footer")
         assert (header[1], round(footer[1] + footer[3])) == (0, 844)
         assert page.evaluate("document.getElementById('save').matches('.first')") is (number == 5)
         expect(page.locator("#next")).to_be_in_viewport()
@@ -419,7 +421,8 @@ def test_sheets_of_somebody_have_their_name(open_page, save):
 def test_the_page_is_in_another_language_whole(open_page):
     """Every text of the page is one that may be translated, and none of them stays English."""
     translations = {text: "¤" + text.replace("{questions}", "{questions}!") for text in PAGE_TEXTS}
-    asked, practice = ask("entailment"), [(ask(pair_id="practice").sheets[0][0], True)]
+    asked = ask("entailment")
+    practice = [(ask(pair_id="practice").sheets[0][0], True)]
     scheme = replace(asked.scheme, title="¤", instructions=("¤",), shows=schemes()["eccv"].shows)
     texts = Texts("de", ("C.",), ("E.",), translations)
     page = open_page(render(replace(asked, scheme=scheme), texts=texts, practice=practice))

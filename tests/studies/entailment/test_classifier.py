@@ -26,7 +26,9 @@ pytestmark = pytest.mark.thorough
 
 def logits_apart(model, processor, place):
     """The logits of a pair by each head that the paper counts for its kind, from passes of this pair alone."""
-    premise, picture, hypothesis = [PREMISES[place]], [pictures()[place]], [HYPOTHESES[place]]
+    premise = [PREMISES[place]]
+    picture = [pictures()[place]]
+    hypothesis = [HYPOTHESES[place]]
     found = {}
     with torch.no_grad():
         if premise[0]:
@@ -44,7 +46,8 @@ def test_the_loss_of_a_mixed_batch_is_that_of_a_loop_over_pairs(name, head):
     model, processor = classifier(name, head=head)
     with torch.no_grad():
         found = model(**batch_of(processor))
-    total, last = 0.0, []
+    total = 0.0
+    last = []
     for place, label in enumerate(LABELS):
         by_head = logits_apart(model, processor, place)
         assert list(by_head) == {0: ["text"], 1: ["visual"], 2: ["text", "visual", "joint"]}[OF_KIND[place]]
@@ -85,7 +88,8 @@ def test_joint_states_follow_equations_5_to_8():
 @pytest.mark.parametrize("name", WITH_BOTH)
 def test_both_first_tokens_see_the_whole_text_and_the_image(name):
     model, processor = classifier(name, mask_share=0)
-    one, other = tiny_models.picture(1), tiny_models.picture(2)
+    one = tiny_models.picture(1)
+    other = tiny_models.picture(2)
     for pairs in (
         (("a dog", None, "a man rides"), ("a dog", None, "a man on")),
         (("a dog", None, "a man"), ("a cat", None, "a man")),
@@ -144,7 +148,8 @@ def test_the_joint_loss_reaches_both_branches():
 
 def test_an_image_that_pairs_share_counts_as_one_for_each():
     model, processor = classifier("bert over vit")
-    first, second = tiny_models.picture(1), tiny_models.picture(2)
+    first = tiny_models.picture(1)
+    second = tiny_models.picture(2)
     shared = processor(["a dog"] * 3, [first, second, first], ["a cat", "a", "a man"], [1, 0, 1])
     apart = processor(["a dog"] * 3, [first, second, first.copy()], ["a cat", "a", "a man"], [1, 0, 1])
     assert (len(shared["pixel_values"]), len(apart["pixel_values"])) == (2, 3)
@@ -164,7 +169,8 @@ def test_a_classifier_of_one_branch_uses_it_for_multimodal_pairs(name, premise, 
 
 
 def test_what_a_missing_branch_would_read_is_refused():
-    of_text, of_visual = classifier("bert alone")[1], classifier("blip alone")[1]
+    of_text = classifier("bert alone")[1]
+    of_visual = classifier("blip alone")[1]
     mixed = ["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"]
     with pytest.raises(TowerMissing, match=r"pair 1 has only an image as premise, .* no visual branch"):
         of_text(*mixed)
@@ -202,7 +208,8 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     model, processor = classifier(name, head_widths=(8, 6), **numbers)
     model.save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
-    again, of_it = AutoModel.from_pretrained(tmp_path).eval(), AutoProcessor.from_pretrained(tmp_path)
+    again = AutoModel.from_pretrained(tmp_path).eval()
+    of_it = AutoProcessor.from_pretrained(tmp_path)
     assert type(again) is EntailmentClassifier
     assert type(of_it) is EntailmentProcessor
     names = (*numbers, "head_widths", "shared_text", "mask_share", "mask_ratio", "head", "widths")
@@ -216,7 +223,8 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
 
 
 def test_weights_of_the_parts_become_float32_without_their_heads():
-    bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
+    bert = tiny_models.bert()[0].to(torch.bfloat16)
+    vit = tiny_models.vit()[0].half()
     matched = transformers.BertForMaskedLM(tiny_models.bert_config())
     model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}

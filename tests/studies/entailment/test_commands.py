@@ -34,7 +34,8 @@ def place(tmp_path_factory):
         processor = EntailmentProcessor.for_model(model, tiny_models.bert_tokenizer(), image_processor=images)
         model.config.training_data = {"holds": {"coco/val": 9}, "sources": {"cxc/val": {}}}
         tiny_models.save((model, processor), folder / name)
-    content, rng = Library("sample").split("train"), np.random.default_rng(0)
+    content = Library("sample").split("train")
+    rng = np.random.default_rng(0)
     sides = [Embeddings(ids, rng.standard_normal((ids.size, 4))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(folder / "run.npz", EmbeddingsRun(*sides))
     return folder
@@ -49,8 +50,10 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path):
     printed, _ = run_command(*command, *options, "--output", file, *SAMPLE)
     assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in printed
     assert "Trained on val data: 9 pairs" in printed
-    table, library = pq.read_table(file), Library("sample")
-    rows, files = np.asarray(table["image_id"]), {path.name: path for path in images.rglob("*.jpg")}
+    table = pq.read_table(file)
+    library = Library("sample")
+    rows = np.asarray(table["image_id"])
+    files = {path.name: path for path in images.rglob("*.jpg")}
     names = library.split("train").files_of(rows).to_pylist()
     expected, _ = load_classifier(place / kind).score_and_count(
         premises_of(library.split("train"), rows),

@@ -63,7 +63,8 @@ class Plain(EnhancedTrainer):
     """Without weak positives it is a Trainer; notes down what it trains on."""
 
     def __init__(self, *given, **options):
-        self.batches, self.rates = [], []
+        self.batches = []
+        self.rates = []
         super().__init__(*given, **options)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):

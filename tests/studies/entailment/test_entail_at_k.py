@@ -51,7 +51,8 @@ def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path,
         for number, seed in enumerate((0, 0, 1))
     ]
     rows, again, other = (read_rows(file) for file in files)
-    about, asked = about_of(files[0]), [(row["image_id"], row["caption_id"]) for row in rows]
+    about = about_of(files[0])
+    asked = [(row["image_id"], row["caption_id"]) for row in rows]
     expected = set()
     for run in runs.values():
         scores = run.images.vectors @ run.captions.vectors.T / np.linalg.norm(run.captions.vectors, axis=1)
@@ -74,7 +75,8 @@ def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, ask_kno
     path = export(runs, tmp_path, sample_library, sample=9, ask_known=ask_known)
     answered = fill(path, lambda _, caption: caption % 2)
     scores = score_answers(answered, data_dir=sample_library)
-    content, about = sample_library.split("test"), about_of(path)
+    content = sample_library.split("test")
+    about = about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     asked = {(row["image_id"], row["caption_id"]) for row in read_rows(path)}
     own = {(image, caption) for image, caption in asked if owner[caption] == image}
@@ -184,7 +186,8 @@ def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_l
 
 def test_what_cannot_be_exported(tmp_path, runs, sample_library):
     content = sample_library.split("test")
-    images, captions = content.image_ids, content.caption_ids
+    images = content.image_ids
+    captions = content.caption_ids
     few = EmbeddingsRun(Embeddings(images[:5], np.eye(5)), Embeddings(captions, np.ones((captions.size, 5))))
     lacking = EmbeddingsRun(Embeddings(images, np.ones((60, 2))), Embeddings(captions[:9], np.ones((9, 2))))
     short = RankingsRun.from_dicts({image: captions[:9].tolist() for image in images.tolist()})
@@ -206,7 +209,8 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
 @pytest.fixture
 def reports(sample_library, make_run, tmp_path):
     """What evaluate gives of a model's two files, under any options."""
-    flickr, on_flickr = flickr_library(tmp_path / "data"), run_in_order([(0,), (5, 9), (1,)])
+    flickr = flickr_library(tmp_path / "data")
+    on_flickr = run_in_order([(0,), (5, 9), (1,)])
 
     def evaluate_both(**options):
         given = (make_run(sample_library), "entailment", sample_library), (on_flickr, "flickr30k_entailment", flickr)
@@ -241,7 +245,8 @@ def test_a_mean_by_a_judge_says_what_its_interval_leaves_out(reports):
 
 def test_each_collection_has_draws_of_its_own():
     """Equal values of both: the mean of two independent draws spreads 1 / sqrt(2) as wide as one of them."""
-    values, queries = np.arange(200) % 2, np.arange(200)
+    values = np.arange(200) % 2
+    queries = np.arange(200)
 
     def report(task):
         row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
@@ -270,7 +275,8 @@ def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_
     monkeypatch.setenv("COLUMNS", "80")
     for name, report in zip(("coco", "f30k"), reports(), strict=True):
         report.save(tmp_path / name)
-    file, command = tmp_path / "mean.json", ("entailment", "mean", tmp_path / "coco")
+    file = tmp_path / "mean.json"
+    command = ("entailment", "mean", tmp_path / "coco")
     printed, _ = run_command(*command, tmp_path / "f30k", "--name", "mine", "--output", file)
     assert all(word in printed for word in ("mine", "COCO", "Flickr30k", "mean", "Entail@30", "not entailed"))
     (model,) = json.loads(file.read_text())["models"]

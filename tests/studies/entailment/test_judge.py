@@ -27,9 +27,13 @@ class StandIn(StandInClassifier):
     context = 10_000
 
     def __init__(self, fingerprint, *, visual=False, training_data=None, threshold=0.5):
-        self.name, self.fingerprint, self.threshold = "org/stand-in", fingerprint, threshold
-        self.has_visual, self.training_data = visual, training_data
-        self.asked, self.images = [], []
+        self.name = "org/stand-in"
+        self.fingerprint = fingerprint
+        self.threshold = threshold
+        self.has_visual = visual
+        self.training_data = training_data
+        self.asked = []
+        self.images = []
 
     def score_and_count(self, premises, images, hypotheses, **_options):
         self.asked += zip(premises, hypotheses, strict=True)
@@ -54,7 +58,8 @@ def texts_of(library):
 
 def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(sample_library, make_run):
     """By loops: the top 30 of every image, each unlabelled pair by the stand-in, others by their label."""
-    run, asked = make_run(sample_library), StandIn("1")
+    run = make_run(sample_library)
+    asked = StandIn("1")
     report = evaluate(run, sample_library, asked)
     judged = task("entailment").judgments(sample_library.split("test"), "i2t")
     labels = dict(
@@ -66,7 +71,8 @@ def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(samp
     )
     premises, texts = texts_of(sample_library)
     cosines = run.images.vectors @ (run.captions.vectors / np.linalg.norm(run.captions.vectors, axis=1)[:, None]).T
-    values, pairs = {k: [] for k in (1, 5, 10, 30)}, []
+    values = {k: [] for k in (1, 5, 10, 30)}
+    pairs = []
     for image, row in zip(run.images.ids.tolist(), cosines, strict=True):
         top = run.captions.ids[np.argsort(-row, kind="stable")[:30]].tolist()
         pairs += [(image, caption) for caption in top if (image, caption) not in labels]
@@ -112,7 +118,10 @@ def test_a_threshold_is_reached_by_what_equals_it(sample_library, make_run):
 
 
 def test_a_judge_asks_no_pair_twice(sample_library, make_run):
-    first, second, asked, other = make_run(sample_library), make_run(sample_library, seed=1), StandIn("1"), StandIn("1")
+    first = make_run(sample_library)
+    second = make_run(sample_library, seed=1)
+    asked = StandIn("1")
+    other = StandIn("1")
     judge = ClassifierJudge(asked, progress=False)
     options = {"data_dir": sample_library, "judge": judge, "confidence": None}
     reports = [ce.evaluate(run, "entailment", bounds=True, **options) for run in (first, second, first)]
@@ -157,7 +166,8 @@ def test_probabilities_of_pairs(sample_library):
     judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library.split("test"))
     content = sample_library.split("test")
     rows = np.append(np.arange(40), [3, 4])
-    images, captions = content.caption_image_ids[rows], content.caption_ids[rows]
+    images = content.caption_image_ids[rows]
+    captions = content.caption_ids[rows]
     texts = content.texts_of(captions).to_pylist()
     expected = [0.75 if len(text) % 2 == 0 else 0.25 for text in texts]
     assert judge.probabilities(images, captions).tolist() == expected
@@ -182,7 +192,8 @@ def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, m
     ids = {"image_id": images, "caption_id": captions}
 
     def evaluate(**options):
-        run, judge = make_run(sample_library), pa.table(ids | options.pop("column", {}))
+        run = make_run(sample_library)
+        judge = pa.table(ids | options.pop("column", {}))
         return ce.evaluate(run, "entailment", data_dir=sample_library, judge=judge, **options)
 
     judged = evaluate(column={"probability": values}, bounds=True)
@@ -211,7 +222,8 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
 
 
 def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_path, sample_library, make_run):
-    run, key = make_run(sample_library), "coco_5k/t2i/recall_at_5"
+    run = make_run(sample_library)
+    key = "coco_5k/t2i/recall_at_5"
     save_embeddings(tmp_path / "0.npz", run)
     path = tmp_path / "pairs.parquet"
     run_command("entailment", "pairs", tmp_path / "0.npz", "--number", key, "--output", path, "--data-dir", "sample")

@@ -18,7 +18,8 @@ from cxc_eccv.studies.entailment.exported_pairs import list_unjudged
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRET = "sk-very-secret"
-TASK, METRIC = "coco_5k/t2i", "recall_at_1"
+TASK = "coco_5k/t2i"
+METRIC = "recall_at_1"
 
 pytestmark = pytest.mark.thorough
 
@@ -56,13 +57,15 @@ def test_a_vlm_gives_p_yes_of_each_pair_alone(llava, pairs, tmp_path):
     import torch
 
     folder, model, processor, spellings = llava
-    module, output = example("a_vlm"), tmp_path / "judge.jsonl"
+    module = example("a_vlm")
+    output = tmp_path / "judge.jsonl"
     table = pq.read_table(pairs[1]).slice(0, 7)
     pq.write_table(table, pairs[1])
     images = image_folder("sample")
     command = [str(pairs[1]), "--model", str(folder), "--images", str(images), "--output", str(output)]
     module["main"]([*command, "--device", "cpu", "--batch-size", "4"])
-    expected, files = [], {path.name: path for path in Path(images).rglob("*.jpg")}
+    expected = []
+    files = {path.name: path for path in Path(images).rglob("*.jpg")}
     for row in table.to_pylist():
         question = module["QUESTION"].replace("{caption}", row["caption"])
         prompt = f"User : <image> {question} Assistant :"
@@ -90,7 +93,8 @@ def test_a_vlm_without_a_word_for_yes_gives_no_number(llava):
 def test_an_api_fills_the_table_that_evaluate_reads(pairs, sample_library, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     run, path = pairs
-    output, table = tmp_path / "judge.jsonl", pq.read_table(path)
+    output = tmp_path / "judge.jsonl"
+    table = pq.read_table(path)
     command = [str(path), "--model", "served", "--output", str(output)]
     shares = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "maybe": 0.1}
     main = example("an_api")["main"]
@@ -138,7 +142,8 @@ def test_an_answer_that_is_neither_is_left_out(pairs, tmp_path, monkeypatch):
         return 200, completion("x", {"Sure": 1.0} if f'"{unclear}"' in str(body) else {"Yes": 0.6, "No": 0.4})
 
     output = tmp_path / "judge.jsonl"
-    main, command = example("an_api")["main"], [str(pairs[1]), "--model", "m", "--output", str(output), "--url"]
+    main = example("an_api")["main"]
+    command = [str(pairs[1]), "--model", "m", "--output", str(output), "--url"]
     with chat_server(answer) as (url, _), pytest.raises(SystemExit, match="of 5 pairs got an answer that is neither"):
         main([*command, url])
     assert 0 < len(read(output)) < 5
@@ -159,7 +164,8 @@ def test_an_answer_that_is_neither_is_left_out(pairs, tmp_path, monkeypatch):
 def test_the_probability_is_read_where_the_answer_begins(places, probability):
     class Top:
         def __init__(self, token, share):
-            self.token, self.logprob = token, np.log(share)
+            self.token = token
+            self.logprob = np.log(share)
 
     tops = [[Top(*item) for item in place.items()] for place in places]
     expected = None if probability is None else pytest.approx(probability)

@@ -49,7 +49,8 @@ def attention_by_hand(model, pixels, extra):
     ],
 )
 def test_the_most_attended_patches_are_blank_and_the_others_untouched(name, extra, ratio, count):
-    model, pixels = encoder(name), noise()
+    model = encoder(name)
+    pixels = noise()
     blanked = blank_attended(model, pixels, ratio)
     attention = attention_by_hand(model, pixels, extra)
     for image, (before, after) in enumerate(zip(pixels, blanked, strict=True)):
@@ -81,7 +82,8 @@ def test_towers_without_a_first_token_are_named(name):
         "siglip": lambda: transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**SIZES)),
         "swin": lambda: transformers.SwinModel(transformers.SwinConfig(**swin)),
     }
-    model, bert = towers[name](), tiny_models.bert()[0]
+    model = towers[name]()
+    bert = tiny_models.bert()[0]
     with pytest.raises(InvalidOption, match="give mask_share=0, or an encoder like ViT"):
         EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert)
     EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert, mask_share=0)
@@ -158,7 +160,8 @@ def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
 
 def test_patches_need_not_be_square():
     config = transformers.ViTConfig(**{**SIZES, "patch_size": (16, 8)})
-    model, pixels = tiny_models.seeded(lambda: transformers.ViTModel(config)), noise(1)
+    model = tiny_models.seeded(lambda: transformers.ViTModel(config))
+    pixels = noise(1)
     first = int(first_token_attention(model, pixels).argmax())
     row, column = divmod(first, 4)  # two rows of four patches
     expected = torch.zeros(32, 32, dtype=torch.bool)

@@ -87,7 +87,8 @@ def test_measures_are_those_of_a_loop_over_the_pairs(pairs, threshold):
 def test_intervals_draw_images_with_all_their_pairs():
     rng = np.random.default_rng(1)
     images = np.repeat([f"coco/{number}" for number in range(30)], 4)
-    labels, scores = rng.integers(0, 2, images.size), rng.random(images.size).round(2)
+    labels = rng.integers(0, 2, images.size)
+    scores = rng.random(images.size).round(2)
     times = Draws(5, 1_000).times(30)
     names = np.unique(images)
     samples = {name: [] for name in RATES}
@@ -150,7 +151,9 @@ def test_calibration_is_the_minimum_that_a_slow_search_finds(scores, labels):
             for z, t in zip(logits, targets, strict=True)
         )
 
-    best, spread, centre = loss(scale, offset), float(np.std(scores)), float(np.mean(scores))
+    best = loss(scale, offset)
+    spread = float(np.std(scores))
+    centre = float(np.mean(scores))
     for turn in (-1e-3, -1e-4, 1e-4, 1e-3):  # around the middle of the scores, where scale and offset do not mix
         a = scale + turn / spread
         assert loss(a, offset - turn / spread * centre) > best
@@ -174,7 +177,9 @@ def test_reliability_is_that_of_a_loop_over_bins(pairs):
     if not any(labels):
         return
     found = measure_reliability(labels, scores)
-    edges, error, rows = [*(place / 10 for place in range(10)), np.inf], 0.0, iter(found.bins)
+    edges = [*(place / 10 for place in range(10)), np.inf]
+    error = 0.0
+    rows = iter(found.bins)
     for low, high in itertools.pairwise(edges):
         inside = [pair for pair in pairs if low <= pair[1] < high]
         if inside:
@@ -231,7 +236,8 @@ def test_labels_outside_0_and_1_give_no_number(label):
 def lists_of(images=40, depth=60, seed=0, weights=(0.7, 1.3, 0.3)):
     """Probabilities, ranks, labels and images of whole lists, where the truth follows a known rule."""
     random = np.random.default_rng(seed)
-    logits, ranks = random.normal(0.5, 2, images * depth), np.tile(np.arange(1, depth + 1), images)
+    logits = random.normal(0.5, 2, images * depth)
+    ranks = np.tile(np.arange(1, depth + 1), images)
     odds = weights[0] * logits - weights[1] * np.log(ranks) + weights[2]
     labels = (random.random(odds.size) < 1 / (1 + np.exp(-odds))).astype(int)
     return 1 / (1 + np.exp(-logits)), ranks, labels, np.repeat(np.arange(images), depth)
@@ -304,7 +310,8 @@ def test_labels_that_allow_no_rule_are_refused(lists, change, message):
 def test_average_precision_and_the_best_pairs_share_ties_and_shares():
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     random = np.random.default_rng(0)
-    labels, scores = random.integers(0, 2, 200), random.integers(0, 20, 200)
+    labels = random.integers(0, 2, 200)
+    scores = random.integers(0, 20, 200)
     assert average_precision(labels, scores) == pytest.approx(metrics.average_precision_score(labels, scores))
     drawn = [labels[np.lexsort([random.random(200), -scores])[:37]].mean() for _ in range(4000)]
     assert precision_of_best(labels, scores, 37) == pytest.approx(np.mean(drawn), abs=0.005)

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,11 @@ from cxc_eccv.types import Embeddings
 class SharedWords(StandInClassifier):
     """A classifier whose probability is the share of the hypothesis' words that the premise has."""
 
-    name, fingerprint, context = "shared-words", "f" * 64, 10_000
-    threshold, training_data = 0.75, {"holds": {}}
+    name = "shared-words"
+    fingerprint = "f" * 64
+    context = 10_000
+    threshold = 0.75
+    training_data = MappingProxyType({"holds": {}})
 
     def __init__(self):
         self.asked = []
@@ -58,7 +62,8 @@ def library():
 
 
 def vectors_of(library, split="train", seed=0):
-    content, rng = library.split(split), np.random.default_rng(seed)
+    content = library.split(split)
+    rng = np.random.default_rng(seed)
     sides = [Embeddings(ids, rng.standard_normal((ids.size, 6))) for ids in (content.image_ids, content.caption_ids)]
     return EmbeddingsRun(*sides, model="random")
 
@@ -94,7 +99,8 @@ def rows_of(mined):
 
 @pytest.mark.parametrize("top_k", [1, 7, 30])
 def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
-    content, file = library.split("train"), tmp_path / "weak.parquet"
+    content = library.split("train")
+    file = tmp_path / "weak.parquet"
     mined = mine(run, SharedWords(), library, top_k=top_k, threshold=0.6, output=file)
     expected = by_hand(content, cosines(run), top_k, np.float32(0.6))
     assert expected
@@ -131,8 +137,10 @@ def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(libra
 @pytest.fixture(scope="module")
 def labelled(library):
     """All pairs of 20 images of train, true where the hypothesis shares many words; a few by chance."""
-    content, rng = library.split("train"), np.random.default_rng(1)
-    texts, images = content.captions["text"].to_pylist(), content.image_ids[:20]
+    content = library.split("train")
+    rng = np.random.default_rng(1)
+    texts = content.captions["text"].to_pylist()
+    images = content.image_ids[:20]
     rows = []
     for image, premise in zip(images.tolist(), premises_of(content, images), strict=True):
         for caption, owner, text in zip(content.caption_ids.tolist(), content.caption_image_ids, texts, strict=True):
@@ -279,7 +287,9 @@ def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
 
 def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path, monkeypatch):
     monkeypatch.setattr(mining._PairSide, "shard_size", 100)
-    file, put, stored = tmp_path / "weak.parquet", FolderStore.put, []
+    file = tmp_path / "weak.parquet"
+    put = FolderStore.put
+    stored = []
 
     def mine_five(classifier, output=file):
         mine(run, classifier, library, top_k=5, threshold=0.75, output=output)
@@ -312,7 +322,8 @@ def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path
 
 def test_cut_premises_are_counted_once_for_all_slices(library, run, monkeypatch):
     monkeypatch.setattr(mining._PairSide, "shard_size", 50)
-    content, classifier = library.split("train"), SharedWords()
+    content = library.split("train")
+    classifier = SharedWords()
     classifier.context = 200
     long = 5 * sum(len(premise) > 200 for premise in premises_of(content, content.image_ids))
     with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as seen:
@@ -327,7 +338,8 @@ def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path
             scores, cut = super().score_and_count(*pairs, **options)
             return 0.5 * scores, cut
 
-    again, options = Cautious(), {"top_k": 5, "output": tmp_path / "weak.parquet"}
+    again = Cautious()
+    options = {"top_k": 5, "output": tmp_path / "weak.parquet"}
     with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9; the highest probability"):
         mine(run, Cautious(), library, threshold=0.9, **options)
     assert not options["output"].exists()
@@ -361,7 +373,8 @@ def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
 
 
 def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(library, run, labelled):
-    classifier, chance = SharedWords(), np.random.default_rng(0).random(labelled.table.num_rows) < 0.05
+    classifier = SharedWords()
+    chance = np.random.default_rng(0).random(labelled.table.num_rows) < 0.05
     column = labelled.table.schema.get_field_index("label")
     table = labelled.table.set_column(column, "label", pa.array(chance).cast(pa.int8()))
     with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9 on these 1,200 pairs"):
@@ -370,7 +383,8 @@ def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(libr
 
 
 def test_scores_and_lists_give_what_vectors_give(library, run):
-    content, table = library.split("train"), cosines(run).astype(np.float64)
+    content = library.split("train")
+    table = cosines(run).astype(np.float64)
     options = {"top_k": 5, "threshold": 0.75}
     wanted = rows_of(mine(run, SharedWords(), library, **options))
     scores = ScoresRun(content.image_ids, content.caption_ids, table)

@@ -186,10 +186,13 @@ def test_each_source_of_pairs_is_measured_alone():
 class FakeClassifier(StandInClassifier):
     """Says what the ratings of the pairs say."""
 
-    name, fingerprint, threshold = "fake", "f" * 64, 0.4
+    name = "fake"
+    fingerprint = "f" * 64
+    threshold = 0.4
 
     def __init__(self, said, holds):
-        self.said, self.training_data = said, {"holds": holds, "sources": {"sick/train": {}}}
+        self.said = said
+        self.training_data = {"holds": holds, "sources": {"sick/train": {}}}
 
     def score_and_count(self, premises, images, hypotheses, **_options):
         return self.said, 0
@@ -264,7 +267,8 @@ def pairs_of(*rows):
     return pa.table(columns, schema=SCHEMA)
 
 
-DOG, CAT = ("A dog runs. A brown dog.", "coco/7", "a dog"), ("", "coco/8", "A cat.")
+DOG = ("A dog runs. A brown dog.", "coco/7", "a dog")
+CAT = ("", "coco/8", "A cat.")
 SENTENCE = ("Two men talk.", None, "men talk")
 
 

@@ -107,7 +107,9 @@ def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
 
 def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
     long = "two cat and a man " * 9
-    premises, images, hypotheses = ["a", long, "", ""], [None, None, "a.png", "b.png"], ["a", "a", long, "a"]
+    premises = ["a", long, "", ""]
+    images = [None, None, "a.png", "b.png"]
+    hypotheses = ["a", "a", long, "a"]
     assert loaded.processor.count_cut(premises, images, hypotheses) == 2
     pictures = [None if image is None else tiny_models.picture(1) for image in images]
     assert loaded.processor.prepare(premises, pictures, hypotheses).cut == 2
@@ -167,7 +169,8 @@ def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
 
 
 def test_a_processor_needs_what_its_model_reads():
-    tokenizer, images = tiny_models.bert_tokenizer(), tiny_models.vit_images()
+    tokenizer = tiny_models.bert_tokenizer()
+    images = tiny_models.vit_images()
     for arguments in ((), (tokenizer, tokenizer), (None, None, images), (tokenizer, None, images)):
         with pytest.raises(InvalidOption, match="for the visual branch"):
             EntailmentProcessor(*arguments)

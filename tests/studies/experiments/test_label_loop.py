@@ -29,7 +29,9 @@ from cxc_eccv.studies.asking.settling import settle
 pytestmark = pytest.mark.slow
 
 SAMPLE = Path(cxc_eccv.__file__).parent / "sample"
-PERFECT, COINS, LIARS = [0.0] * 3, [0.5] * 60, [1.0] * 4
+PERFECT = [0.0] * 3
+COINS = [0.5] * 60
+LIARS = [1.0] * 4
 
 
 def load(name):
@@ -55,7 +57,8 @@ def true_pairs():
 
 
 def random_run(library, split, seed=0):
-    content, random = library.split(split), np.random.default_rng(seed)
+    content = library.split(split)
+    random = np.random.default_rng(seed)
     scores = random.standard_normal((content.image_ids.size, content.caption_ids.size))
     return ScoresRun(content.image_ids, content.caption_ids, scores)
 
@@ -71,7 +74,8 @@ def sheets_of(library, pairs, seed=0):
 
 
 def test_perfect_people_find_what_they_are_asked_about(library, true_pairs):
-    content, told = library.split("validation"), []
+    content = library.split("validation")
+    told = []
     wanted = [
         [(image, caption) in true_pairs for caption in content.caption_ids.tolist()]
         for image in content.image_ids.tolist()
@@ -87,7 +91,8 @@ def test_perfect_people_find_what_they_are_asked_about(library, true_pairs):
     assert len(true_pairs) == 315
     assert found[-1]["found"] > 140
     for number, row in enumerate(found, start=1):
-        asked, sheets = number * 105, number * 6
+        asked = number * 105
+        sheets = number * 6
         assert (row["round"], row["candidates"], row["to_find"]) == (number, asked, 315)
         assert row["found"] == row["positives"] <= asked
         assert row["questions"] == 3 * (asked + 2 * sheets)
@@ -128,17 +133,20 @@ def test_what_was_never_asked_changes_no_answer_and_no_model(library, monkeypatc
 
 
 def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pairs):
-    content, random = library.split("validation"), np.random.default_rng(0)
+    content = library.split("validation")
+    random = np.random.default_rng(0)
     others = set(product(content.image_ids.tolist(), content.caption_ids.tolist())) - true_pairs
     others -= set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     false = [sorted(others)[place] for place in random.choice(len(others), 285, replace=False)]
-    sheets, truth = sheets_of(library, [*true_pairs, *false]), Truth(library, "validation")
+    sheets = sheets_of(library, [*true_pairs, *false])
+    truth = Truth(library, "validation")
     given, accepted = answer_sheets(sheets, truth, COINS, answers=3)
     labels = settle(accepted, schemes()["eccv"])
     assert labels.num_rows == 600
     positive = labels.filter(labels["positive"])
     right = truth((np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])))
-    share, deviation = 315 / 600, np.sqrt(315 / 600 * 285 / 600 / right.size)
+    share = 315 / 600
+    deviation = np.sqrt(315 / 600 * 285 / 600 / right.size)
     assert abs(right.mean() - share) < 4 * deviation  # the share of true pairs among all that were asked about
     assert abs(positive.num_rows - 300) < 4 * np.sqrt(600) / 2
     assert abs(given.num_rows / accepted.num_rows - 4) < 0.8  # both known pairs are right on a quarter of the sheets
@@ -147,7 +155,8 @@ def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pa
 
 
 def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
-    sheets, truth = sheets_of(library, true_pairs), Truth(library, "validation")
+    sheets = sheets_of(library, true_pairs)
+    truth = Truth(library, "validation")
     rates = [0.0, 0.1, 0.4]
     given, accepted = answer_sheets(sheets, truth, rates, answers=3, seed=3)
     assert given.num_rows == 3 * sum(map(len, sheets))  # nobody is left to ask instead

@@ -156,7 +156,8 @@ class TestCoco:
         ],
     )
     def test_bad_images_and_annotations(self, load, ids, annotation, parts):
-        shown, good = image(ids[0]), box(ids[0], 18, 0, 0, 9, 9)
+        shown = image(ids[0])
+        good = box(ids[0], 18, 0, 0, 9, 9)
         if annotation.keys() <= shown.keys():
             shown |= annotation
         with pytest.raises(MalformedSource) as refused:
@@ -191,15 +192,14 @@ class TestRealCoco:
     )
     def test_full_annotations_of_63_images(self, real_library, split, annotated, boxes, groups):
         path = real_library.path("instances_subset")
-        found, sets = (
-            load_concepts(real_library.split(split), annotations=path),
-            load_concepts(real_library.split(split)),
-        )
+        found = load_concepts(real_library.split(split), annotations=path)
+        sets = load_concepts(real_library.split(split))
         assert (len(found.images), sum(map(len, found.boxes.values())), found.groups) == (annotated, boxes, groups)
         assert not found.left_out
         # Concepts agree however they are told, so that CA and NCS are the same from category sets alone.
         images = [number for number, shown in found.images.items() if shown]
-        full, plain = found.of(images), sets.of(images)
+        full = found.of(images)
+        plain = sets.of(images)
         assert [set(shown) for shown in full] == [set(shown) for shown in plain]
         pairs = [ConceptPairs(np.array(images), shown, shown[1:] + shown[:1]) for shown in (full, plain)]
         np.testing.assert_array_equal(*map(concept_agreement, pairs))

@@ -52,7 +52,8 @@ def test_numbers_by_the_names_of_the_format(explain, files, tmp_path, sample_lib
     assert (out / "mine.txt").read_text() == "mine"
     content = content_of(out)
     assert (content["schema"], content["model"]) == (1, "one")
-    scores, table = content["scores"], pq.read_table(out / "failures.parquet")
+    scores = content["scores"]
+    table = pq.read_table(out / "failures.parquet")
     report = evaluate(load_run(files[0]), ["coco_5k", "co_captions"], data_dir=sample_library)
     for direction, task in TASKS.items():
         failures = scores[f"{direction}/failures"]
@@ -106,7 +107,8 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
 @pytest.fixture
 def bad_files(make_run, sample_library, tmp_path):
     run = make_run(sample_library)
-    ids, vectors = run.captions.ids, run.captions.vectors
+    ids = run.captions.ids
+    vectors = run.captions.vectors
     turned = {"adversarial_size_ids": ids[:3], "adversarial_size_embeddings": 0 * vectors[:3]}
     runs = {
         "zero": EmbeddingsRun(run.images, Embeddings(ids, np.append(0 * vectors[:1], vectors[1:], axis=0))),
@@ -166,7 +168,9 @@ def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, 
 
 
 def test_rankings_of_two_directions_are_one_model(explain, sample_library, tmp_path):
-    content, random, paths = sample_library.split("test"), np.random.default_rng(0), []
+    content = sample_library.split("test")
+    random = np.random.default_rng(0)
+    paths = []
     sides = {"i2t": (content.image_ids, content.caption_ids), "t2i": (content.caption_ids, content.image_ids)}
     for direction, (queries, items) in sides.items():
         paths.append(tmp_path / f"clip_{direction}.json")

@@ -86,7 +86,8 @@ def test_the_most_wrong_failure_comes_first():
 def test_kinds_are_those_of_a_plain_loop(explanation, pages):
     concepts = explanation.concepts
     for page in pages:
-        explained, found = explanation.directions[page.direction], {"far": 0, "partly": 0, "near": 0, None: 0}
+        explained = explanation.directions[page.direction]
+        found = {"far": 0, "partly": 0, "near": 0, None: 0}
         for row in explained.table.to_pylist():
             truth, shown = (concepts.images[row[name]].keys() for name in ("truth_id", "retrieved_id"))
             if not truth:

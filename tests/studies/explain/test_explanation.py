@@ -187,7 +187,8 @@ def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
 
 def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
     run = make_run(sample_library)
-    texts, images = EmbeddingsRun(None, run.captions), EmbeddingsRun(run.images, None)
+    texts = EmbeddingsRun(None, run.captions)
+    images = EmbeddingsRun(run.images, None)
     explanation = explain_run(texts, sample_library.split(), load_concepts(sample_library.split()))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
@@ -316,7 +317,8 @@ def among(asked, images, rows):
 
 @pytest.fixture
 def pair():
-    asked, images = np.arange(50, 58), np.array([1, 1, 2, 2, 4, 4, 5, 3])
+    asked = np.arange(50, 58)
+    images = np.array([1, 1, 2, 2, 4, 4, 5, 3])
     one = among(asked, images, {0: 2, 1: 5, 2: 1, 4: 1, 7: 1})
     other = among(asked, images, {0: 4, 2: 4, 3: 5, 4: 2, 5: 1, 7: 2})
     return explanation_of("one", one), explanation_of("other", other)
@@ -324,7 +326,8 @@ def pair():
 
 def test_two_models_over_the_queries_that_both_fail(pair):
     found = {row.key: row for row in compare_failures(*pair, seed=3)}
-    alone, both = found["t2i/failed_alone"], found["t2i/concept_agreement"]
+    alone = found["t2i/failed_alone"]
+    both = found["t2i/concept_agreement"]
     assert (found["t2i/failure_rate"].value, found["t2i/failure_rate"].n_queries) == (pytest.approx(1 / 8), 8)
     assert (alone.value, found["t2i/baseline_failed_alone"].value) == (2 / 8, 1 / 8)
     assert (alone.is_share, both.is_share) == (True, False)
@@ -339,7 +342,8 @@ def test_two_models_over_the_queries_that_both_fail(pair):
 
 
 def test_captions_of_one_image_are_drawn_together(pair):
-    asked, images = np.arange(40), np.repeat([1, 4], 20)
+    asked = np.arange(40)
+    images = np.repeat([1, 4], 20)
     one = explanation_of("one", among(asked, images, dict.fromkeys(range(40), 2)))
     other = explanation_of("other", among(asked, images, dict.fromkeys(range(20), 2)))
     rate = {row.key: row for row in compare_failures(one, other)}["t2i/failure_rate"]

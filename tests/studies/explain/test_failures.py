@@ -46,7 +46,8 @@ def own_first(content):
 
 def given(content, depth=None):
     """Whole or short rankings of both directions and among captions, in an order of chance."""
-    random, ids = np.random.default_rng(2), {"i": content.image_ids, "t": content.caption_ids}
+    random = np.random.default_rng(2)
+    ids = {"i": content.image_ids, "t": content.caption_ids}
     lists = {}
     for direction in TASKS:
         galleries = {query: random.permutation(ids[direction[-1]]) for query in ids[direction[0]].tolist()}
@@ -88,7 +89,8 @@ def fail_by_loops(run, direction, content, depth):
     queries, gallery = (
         {"i": content.image_ids, "t": content.caption_ids}[side].tolist() for side in direction.split("2")
     )
-    failures, score = {}, make_scorer(run, direction)
+    failures = {}
+    score = make_scorer(run, direction)
     for query in queries:
         scores = score(query, gallery)
         if direction == "t2t":

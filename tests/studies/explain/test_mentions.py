@@ -57,7 +57,8 @@ def test_what_a_sentence_mentions(wordnet, text, expected):
 
 
 def test_the_list_has_words_for_every_category_of_coco(wordnet):
-    words, synsets = load_category_words(), synsets_of_categories()
+    words = load_category_words()
+    synsets = synsets_of_categories()
     assert [*words] == [*[name for name in synsets if name not in SAMPLE], NO_CATEGORY]
     vocabulary = [entry.synset for entry in synsets.values()]
     for category, phrases in words.items():

@@ -35,7 +35,8 @@ def table(owners, texts=None):
 
 
 def rank_by_loops(owners, vectors, position, normalize=False):
-    means, queries = [], []
+    means = []
+    queries = []
     for image in dict.fromkeys(owners):
         rows = [row for row, owner in enumerate(owners) if owner == image]
         if len(rows) < 2 or len(rows) <= position:
@@ -61,7 +62,8 @@ def test_a_plain_loop_agrees(sample_library, normalize):
     vectors = vectors.astype(np.float32)
     options = {"collection": "coco", "query_position": "all", "normalize": normalize}
     report = evaluate_query_corpus(table(owners), vectors, sample_library, **options)
-    most, every = max(owners.count(image) for image in owners), []
+    most = max(owners.count(image) for image in owners)
+    every = []
     for position in range(most):
         ranks = rank_by_loops(owners, vectors, position, normalize)
         check(report, position, ranks)
@@ -103,7 +105,8 @@ def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
 
 def test_the_order_of_captions_changes_no_bit_of_their_mean():
     said = np.array([[2.0**60, 1], [1, 1], [-(2.0**60), 1]], dtype=np.float32)  # the sum depends on the order
-    owners, vectors = np.repeat([7, 8, 9], 4), np.ones((12, 2), dtype=np.float32)
+    owners = np.repeat([7, 8, 9], 4)
+    vectors = np.ones((12, 2), dtype=np.float32)
     for image, order in enumerate(([0, 1, 2], [0, 2, 1], [2, 1, 0])):
         vectors[4 * image + 1 : 4 * image + 4] = said[order]
     means = mean_corpus(vectors)(pair_up(owners, 0)).vectors
@@ -119,7 +122,8 @@ def test_words_of_the_query_among_the_others_are_counted(sample_library):
 
 
 def test_summaries_stand_for_images(sample_library):
-    owners, vectors = [1, 1, 2, 2, 3, 3], np.eye(6, dtype=np.float32)
+    owners = [1, 1, 2, 2, 3, 3]
+    vectors = np.eye(6, dtype=np.float32)
     sums = {"one": vectors[0], "two": vectors[2], "three": vectors[5]}
 
     def encode(texts):

@@ -35,7 +35,8 @@ PRINTED = dict(zip(CLASSES, (23.30, 5.83, 17.48, 11.65, 6.14, 7.77, 54.37), stri
 @pytest.fixture(scope="module")
 def explained(sample_library):
     """Failures of the sample's captions, each with the next image in its own one's place; numbers at random."""
-    content, random = sample_library.split(), np.random.default_rng(0)
+    content = sample_library.split()
+    random = np.random.default_rng(0)
     truths = content.caption_image_ids
     places = {image: place for place, image in enumerate(content.image_ids.tolist())}
     others = content.image_ids[[(places[image] + 1) % content.image_ids.size for image in truths.tolist()]]
@@ -394,7 +395,8 @@ def test_correlations_are_those_of_scipy_over_the_failures_that_have_the_number(
 def test_the_interval_is_of_failures_drawn_anew(explained):
     from cxc_eccv.statistics import Draws
 
-    size, random = 25, np.random.default_rng(4)
+    size = 25
+    random = np.random.default_rng(4)
     ratings = random.integers(1, 11, size)
     rated = ratings_of(explained, [mark("detail")] * size, ratings)
     row = report_ratings(rated, explained).agreements[0]

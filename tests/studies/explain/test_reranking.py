@@ -28,7 +28,8 @@ def slow_pairs(direction, run, content, ids, vectors):
     """(before, after) of every caption: rank of its image among all, or among means of captions at other positions."""
     new = dict(zip(ids.tolist(), vectors.astype(float), strict=True))
     captions = dict(zip(run.captions.ids.tolist(), run.captions.vectors.astype(float), strict=True))
-    images, owners = content.image_ids.tolist(), content.caption_image_ids
+    images = content.image_ids.tolist()
+    owners = content.caption_image_ids
     of_image = {image: content.caption_ids[owners == image].tolist() for image in images}
     pairs = {}
     for image in images:
@@ -48,7 +49,8 @@ def slow_pairs(direction, run, content, ids, vectors):
 
 @pytest.mark.parametrize("direction", ["t2i", "t2t"])
 def test_a_plain_loop_agrees(direction, sample_library, make_run):
-    run, content = make_run(sample_library, width=6), sample_library.split()
+    run = make_run(sample_library, width=6)
+    content = sample_library.split()
     near = np.repeat(run.images.vectors, 5, axis=0) + run.captions.vectors
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, near))
     rows = np.random.default_rng(1).permutation(run.captions.ids.size)[:80]
@@ -80,7 +82,8 @@ def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample
 
 
 def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.split()
+    run = make_run(sample_library)
+    content = sample_library.split()
     arrays = alter(run.captions, "size", np.arange(12))
     row = rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"]).rows[0]
     report = evaluate(run, tasks="coco_5k/t2i", metrics=["recall_at_k", "median_rank"], data_dir=sample_library)
@@ -98,7 +101,8 @@ def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sa
 
 
 def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.split()
+    run = make_run(sample_library)
+    content = sample_library.split()
     places = [run.images.ids.tolist().index(owner) for owner in content.caption_image_ids.tolist()]
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.images.vectors[places]))
     every = np.arange(run.captions.ids.size)
@@ -119,7 +123,8 @@ def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run)
     assert found.scores["t2i/adversarial/size/altered/recall_at_1_original"] == 1
 
 
-IDS, VECTORS = "adversarial_size_ids", "adversarial_size_embeddings"
+IDS = "adversarial_size_ids"
+VECTORS = "adversarial_size_embeddings"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,8 @@ def test_bad_altered_queries_give_no_number(spoil, error, message, sample_librar
 def test_runs_that_cannot_be_asked(sample_library, make_run):
     run = make_run(sample_library)
     arrays = alter(run.captions, "size", np.arange(5)) | alter(run.captions, "colour_in", np.arange(3))
-    altered, text = altered_run(**arrays), EmbeddingsRun(None, run.captions, model="one")
+    altered = altered_run(**arrays)
+    text = EmbeddingsRun(None, run.captions, model="one")
     scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors @ run.captions.vectors.T)
     fewer = EmbeddingsRun(None, Embeddings(run.captions.ids[1:], run.captions.vectors[1:]))
     other = EmbeddingsRun(None, None, further=arrays, model="another")

@@ -49,7 +49,8 @@ def scene(sample_library, wordnet_folder):
 def runs(scene):
     """A model that is right but for some random queries, and the same where every square is lost but nothing else."""
     split, concepts, mentions = scene
-    images, owners = split.image_ids.tolist(), split.caption_image_ids.tolist()
+    images = split.image_ids.tolist()
+    owners = split.caption_image_ids.tolist()
     random = np.random.default_rng(1)
     tops = [owner if random.random() > 0.1 else int(random.choice(images)) for owner in owners]
     spoilt = list(tops)
@@ -60,7 +61,9 @@ def runs(scene):
             if SPOILT in asked and asked & shown == asked - {SPOILT}:
                 spoilt[row] = other
     assert spoilt != tops
-    vectors, noise = np.eye(len(images)), random.normal(0, 0.01, (len(owners), len(images)))  # no ties
+    # no ties
+    vectors = np.eye(len(images))
+    noise = random.normal(0, 0.01, (len(owners), len(images)))
     side = Embeddings(split.image_ids, vectors)
 
     def make(name, chosen):
@@ -100,7 +103,8 @@ def test_only_the_spoilt_concept_is_named(explanations):
 
 def test_separation_equals_plain_loops(explanations, scene):
     only = [explanation_of_t2i(model) for model in explanations]
-    separation, p_values = separate_models(only), {}
+    separation = separate_models(only)
+    p_values = {}
     for concept, rows in count_by_loops(explanations, scene).items():
         by_image = {}
         for owner, _, first, other in rows:

@@ -67,7 +67,9 @@ def test_a_summary_is_what_the_model_generates(name, saved, tmp_path):
 
 
 def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
-    summarizer, asked, write = load_summarizer(str(saved / "t5"), device="cpu"), [], Summarizer.write
+    summarizer = load_summarizer(str(saved / "t5"), device="cpu")
+    asked = []
+    write = Summarizer.write
 
     def write_once(self, texts):
         asked.extend(texts)

@@ -34,7 +34,11 @@ SHAPES = {"star", "heart", "square", "circle", "cross", "triangle"}
 
 def write_genome(folder, coco_ids, seed=0):
     """Files of Visual Genome: every second image is not in COCO; a phrase here and there is empty."""
-    random, images, records, objects, region = np.random.default_rng(seed), [], [], [], 1382
+    random = np.random.default_rng(seed)
+    images = []
+    records = []
+    objects = []
+    region = 1382
     for number, coco_id in enumerate(coco_ids, start=1):
         for genome_id, known in ((2 * number, coco_id), (2 * number + 1, None)):
             size = {"width": 640, "height": 480}
@@ -188,9 +192,11 @@ def genome_command(capsys, monkeypatch, folder):
 @pytest.fixture
 def embeddings(library, tmp_path):
     """Two models' files: captions, and images as the means of their descriptions; the second one is noisy."""
-    captions, random = collect_captions(library, "visual_genome"), np.random.default_rng(0)
+    captions = collect_captions(library, "visual_genome")
+    random = np.random.default_rng(0)
     table = library.descriptions(library.split("all", "visual_genome").collection)
-    images, side = average_descriptions(pair_up(np.asarray(captions["image_id"]), 0), table, encode), encode(captions)
+    images = average_descriptions(pair_up(np.asarray(captions["image_id"]), 0), table, encode)
+    side = encode(captions)
     paths = [tmp_path / "one.npz", tmp_path / "other.npz"]
     for path, noise in zip(paths, (0, 0.5), strict=True):
         vectors = side.vectors + noise * random.standard_normal(side.vectors.shape)
@@ -234,7 +240,8 @@ def test_two_models_are_explained_and_compared(genome_command, embeddings, libra
         zip(*(library.split("all").captions[name].to_pylist() for name in ("caption_id", "text")), strict=True)
     )
     for row in rows if source else ():
-        query, truth = texts[row["query_id"]], row["truth_id"]
+        query = texts[row["query_id"]]
+        truth = row["truth_id"]
         named = {word for text in phrases[truth] for word in text.split()} & SHAPES
         asked = [word for word in re.findall("[a-z]+", query.lower()) if word in SHAPES]
         assert row["matched_keywords"] == sum(word in named for word in asked)

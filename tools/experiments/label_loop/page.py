@@ -17,7 +17,8 @@ from label_loop.simulation import BASELINE, Measured, Simulation, summarise
 
 __all__ = ["FILES", "MINUTES", "PRICE", "check_price", "draw_simulation", "simulation_tables", "write_simulation"]
 
-PRICE, MINUTES = 0.78, 13.8
+PRICE = 0.78
+MINUTES = 13.8
 """Dollars and minutes of a sheet of 20 questions: what ECCV Caption's second stage paid, fees included, and took."""
 
 CHARTS = ("simulation.svg", "simulation.png")
@@ -31,7 +32,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 
 MARKERS = "osDP^vX"
 STYLE: Any = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
-WIDTH, HEIGHT, DOTS_PER_INCH = 4.2, 3.6, 150
+WIDTH = 4.2
+HEIGHT = 3.6
+DOTS_PER_INCH = 150
 
 Row = Mapping[str, Any]
 """One of those that ``summarise`` yields."""
@@ -177,7 +180,8 @@ def draw_simulation(simulation: Simulation, paths: Sequence[Path]) -> None:
 
     Every round has its interval. The files are ``.svg``, ``.png`` or ``.pdf``.
     """
-    rows, facts = list(summarise(simulation)), simulation.facts
+    rows = list(summarise(simulation))
+    facts = simulation.facts
     rounds = facts["experiment"] == "rounds"
     panels = [
         ("recall", 100, f"percent of {facts['to_find']:,} {'true pairs' if rounds else 'hidden positives'} found")

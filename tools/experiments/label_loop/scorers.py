@@ -32,7 +32,8 @@ from cxc_eccv.types import Embeddings, FloatArray, IntArray, find_positions
 __all__ = ["SCORERS", "fit_anew", "place_images"]
 
 ROWS_AT_ONCE = 256
-NOISE, NOISE_WIDTH = 0.9, 16
+NOISE = 0.9
+NOISE_WIDTH = 16
 
 
 def fit_anew(library: Library, split: str, images: str | Path) -> Callable[[pa.Table, int], dict[str, Run]]:
@@ -43,14 +44,17 @@ def fit_anew(library: Library, split: str, images: str | Path) -> Callable[[pa.T
     ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone.
     """
     parts = [library.split(name) for name in ("train", split)]
-    content, pictures = parts[1], _read_pictures(parts, images)
+    content = parts[1]
+    pictures = _read_pictures(parts, images)
     told, texts = (part.captions["text"].to_pylist() for part in parts)
     described = _texts_of(_is_own(parts[0]), told)
     vectors = TfIdf.fit([*told, *texts]).encode(texts)
-    links, shape = _is_own(content), (content.image_ids.size, content.caption_ids.size)
+    links = _is_own(content)
+    shape = (content.image_ids.size, content.caption_ids.size)
 
     def fit(labels: pa.Table, seed: int) -> dict[str, Run]:
-        random, classes = np.random.default_rng(seed), np.asarray(labels["positive"])
+        random = np.random.default_rng(seed)
+        classes = np.asarray(labels["positive"])
         rows = find_positions(np.asarray(labels["image_id"]), content.image_ids)[0]
         columns = find_positions(np.asarray(labels["caption_id"]), content.caption_ids)[0]
         added = csr_array((np.ones(int(classes.sum()), np.float32), (rows[classes], columns[classes])), shape=shape)
@@ -87,7 +91,8 @@ def _texts_of(known: csr_array, texts: Sequence[str]) -> list[list[str]]:
 
 
 def _read_pictures(parts: Sequence[Split], images: str | Path) -> list[Image.Image]:
-    files, pictures = ImageFolder(images), []
+    files = ImageFolder(images)
+    pictures = []
     for name in (name for content in parts for name in content.images["file_name"].to_pylist()):
         found = files.read(name)
         if found is None:
@@ -151,7 +156,8 @@ def place_images(run: EmbeddingsRun, content: Split) -> EmbeddingsRun:
 def _score_bags(content: Split, bags: csr_array, model: str) -> ScoresRun:
     images = _mean_of(_is_own(content)) @ bags
     images = images.multiply(1 / sparse_norm(images, axis=1)[:, None]).tocsr()
-    turned, scores = bags.T.tocsr(), np.empty((content.image_ids.size, content.caption_ids.size), dtype=np.float32)
+    turned = bags.T.tocsr()
+    scores = np.empty((content.image_ids.size, content.caption_ids.size), dtype=np.float32)
     for start in range(0, len(scores), ROWS_AT_ONCE):
         scores[start : start + ROWS_AT_ONCE] = (images[start : start + ROWS_AT_ONCE] @ turned).toarray()
     return ScoresRun(content.image_ids, content.caption_ids, scores, model=model)

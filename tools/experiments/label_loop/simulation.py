@@ -66,7 +66,8 @@ ERROR_RATES = (0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.3)
 SEARCHED = ("random", "eccv", "disagreement")
 """Strategies that are compared unless others are named."""
 
-CANDIDATES_A_SHEET, QUESTIONS_A_SHEET = 18, 20
+CANDIDATES_A_SHEET = 18
+QUESTIONS_A_SHEET = 20
 
 COUNTS = pa.schema(
     [
@@ -148,7 +149,8 @@ def simulate(
     _check_names(strategies, rule)
     truth = Truth(library, split)
     known = truth.pairs.ids(_judged_pairs(truth.pairs, library, split, sources))
-    to_find, models = truth.total - int(truth(known).sum()), dict[str, None]()
+    to_find = truth.total - int(truth(known).sum())
+    models = dict[str, None]()
 
     def fit(labels: pa.Table, draw: int) -> Mapping[str, Run]:
         found = retrain(labels, draw)
@@ -192,7 +194,10 @@ def _go_through_rounds(
     sources: Sequence[str],
 ) -> Iterator[tuple[int, int, int, int]]:
     """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
-    told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
+    told = SCHEMA.empty_table()
+    asked = CANDIDATES.empty_table()
+    labels = LABELS_SCHEMA.empty_table()
+    questions = 0
     for number, draw in enumerate(draws, start=1):
         options = ProposalOptions(strategy=strategy, budget=budget, sources=sources, seed=draw, asked=asked)
         proposal = propose(fit(labels, draw), library.split(split), options)
@@ -203,7 +208,8 @@ def _go_through_rounds(
         known_pairs = KnownPairs(truth.content, positive=(images, captions), is_near=proposal.is_near)
         sheets = build_sheets(proposal.candidates, known_pairs, seed=draw)
         given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
-        told, asked = pa.concat_tables([told, accepted]), pa.concat_tables([asked, proposal.candidates])
+        told = pa.concat_tables([told, accepted])
+        asked = pa.concat_tables([asked, proposal.candidates])
         questions += given.num_rows
         labels = settle(told, schemes()[SCHEME], rule) if told.num_rows else labels
         right = truth(_to_pairs(labels.filter(labels["positive"])))
@@ -229,11 +235,15 @@ def answer_sheets(
     # Not the draws of the sheets themselves, which are often made with the same seed.
     random = np.random.default_rng([seed, len(error_rates), answers])
     asked = [{"sheet": number, **asdict(one)} for number, sheet in enumerate(sheets) for one in sheet]
-    rates, questions = np.asarray(error_rates), pa.Table.from_pylist(asked)
-    truth, numbers = is_true(_to_pairs(questions)), np.asarray(questions["sheet"])
+    rates = np.asarray(error_rates)
+    questions = pa.Table.from_pylist(asked)
+    truth = is_true(_to_pairs(questions))
+    numbers = np.asarray(questions["sheet"])
     is_golden = np.asarray(questions["role"]) != CANDIDATE
-    waiting, lacking = [random.permutation(rates.size).tolist() for _ in sheets], [answers] * len(sheets)
-    given, accepted = [], []
+    waiting = [random.permutation(rates.size).tolist() for _ in sheets]
+    lacking = [answers] * len(sheets)
+    given = []
+    accepted = []
     while due := [sheet for sheet, people in enumerate(waiting) if people and lacking[sheet]]:
         people = {sheet: waiting[sheet].pop() for sheet in due}
         rows = np.flatnonzero(np.isin(numbers, due))
@@ -292,13 +302,16 @@ def search_hidden(
     for number in questions:
         check_whole("questions", number, QUESTIONS_A_SHEET)
     _check_names(strategies)
-    pairs, others = Pairs(library.split("test")), [name for name in official_sources() if name != "eccv"]
+    pairs = Pairs(library.split("test"))
+    others = [name for name in official_sources() if name != "eccv"]
     verified = _judged_pairs(pairs, library, "test", ["eccv"])
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
     hides = _count_hidden(share, own.size)
     tables = [library.split("test").eccv("eccv", direction) for direction in ("i2t", "t2i")]
     images, captions = (np.unique(np.asarray(table["query_id"])) for table in tables)
-    ranked, stops, rows = {name: _rank_once(run, pairs) for name, run in runs.items()}, sorted(questions), []
+    ranked = {name: _rank_once(run, pairs) for name, run in runs.items()}
+    stops = sorted(questions)
+    rows = []
     options = ProposalOptions(budget=_candidates_of(stops[-1]), sources=others, queries=(images, captions))
     for seed in range(seeds):
         hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
@@ -372,7 +385,8 @@ def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:
         sums = {name: own[name].to_numpy().astype(np.float64) for name in COUNTS.names[3:]}
         means = {name: float(sums[name].mean()) for name in ("questions", "candidates", "found")}
         ratios = {name: _ratio(sums[upper], sums[lower], draws) for name, (upper, lower) in MEASURES.items()}
-        other, ahead = steps.get((BASELINE, number)), None
+        other = steps.get((BASELINE, number))
+        ahead = None
         if other is not None:
             more = sums["found"] - other["found"].to_numpy()
             ahead = (float(more.mean()), *_interval(more[draws].mean(axis=1), more.size))

@@ -17,7 +17,8 @@ __all__ = ["THRESHOLD", "caption_order", "eccv_files", "truth"]
 THRESHOLD = 3.0
 """SITS rating from which CxC counts a pair as positive."""
 
-IMAGE_QUERIES, CAPTION_QUERIES = 20, 24
+IMAGE_QUERIES = 20
+CAPTION_QUERIES = 24
 FEWEST_CAPTIONS = 6
 """Image queries of ECCV Caption have at least so many positives."""
 

@@ -15,7 +15,8 @@ __all__ = ["Rating", "cxc_csv", "rate_captions", "rate_images", "rate_links"]
 SILENCE_OF_CAPTIONS = 0.4
 """Credit for an attribute that only one of two captions names; a caption owes an image nothing."""
 
-SIBLINGS, STRANGERS = {"sts": 22, "sis": 50, "sits": 55}, {"sts": 26, "sis": 24, "sits": 25}
+SIBLINGS = {"sts": 22, "sis": 50, "sits": 55}
+STRANGERS = {"sts": 26, "sis": 24, "sits": 25}
 """Rated pairs across images: from one family of scenes, and from different families."""
 
 REVERSED = 12

@@ -97,7 +97,8 @@ def label_quality(
     )
     appraisal = appraise(library, request)
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
-    lacking, command = say_lacking(appraisal), COMMAND.get()
+    lacking = say_lacking(appraisal)
+    command = COMMAND.get()
     try:
         texts = appraisal_to_json(appraisal, command=command), render_labels(appraisal, command)
         written = [] if output is None else write_texts(output, dict(zip(FILES, texts, strict=True)), recorded=True)

@@ -195,7 +195,8 @@ def _find_judged(split: Split, pairs: Pairs, sources: Sequence[str] | None) -> J
     """The judgments of sources, which are those of both directions."""
     names = merged_official(split.library) if sources is None else list(sources)
     merged = merge(split, "i2t", sources=names)
-    images, captions = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
+    images = merged.query_ids[merged.queries]
+    captions = merged.gallery_ids[merged.items]
     within = pairs.holds(images, captions)
     numbers = pairs.of_ids(images[within], captions[within], "judged pairs")
     positives = {name: np.empty(0, np.int64) for name in names}
@@ -206,7 +207,8 @@ def _find_judged(split: Split, pairs: Pairs, sources: Sequence[str] | None) -> J
 
 def _count(every: IntArray, entries: Entries, pool: Pool) -> dict[str, int]:
     """Counts of the chosen pairs; each distinct pair is in one of the last four."""
-    is_judged, n_positive = np.isin(every, pool.judged.pairs), int(pool.judged.are_positive(every).sum())
+    is_judged = np.isin(every, pool.judged.pairs)
+    n_positive = int(pool.judged.are_positive(every).sum())
     return {
         "proposed": entries.pairs.size + every.size - find_distinct(entries.pairs).size,
         "distinct": every.size,
@@ -272,7 +274,9 @@ def _describe(pool: Pool, choice: Choice, counts: Mapping[str, int]) -> Proposal
 
 
 def _describe_options(pool: Pool) -> dict[str, Any]:
-    options, strategy, sources = pool.options, pool.strategy, list(pool.judged.positives)
+    options = pool.options
+    strategy = pool.strategy
+    sources = list(pool.judged.positives)
     used = pool.split.library.files_used()
     labels = {file.name: used[key] for key, file in pool.split.library.label_files.items() if key in used}
     labels = {name: sha for name, sha in labels.items() if name in sources}

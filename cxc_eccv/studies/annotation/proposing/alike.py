@@ -138,7 +138,8 @@ def once(pairs: pa.Table) -> pa.Table:
 def draw_captions(content: Split, image_ids: IntArray, random: np.random.Generator) -> IntArray:
     """(P,) ids of one random caption of each image."""
     owners = find_positions(content.caption_image_ids, content.image_ids)[0]
-    order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=content.image_ids.size)
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=content.image_ids.size)
     rows = find_positions(image_ids, content.image_ids)[0]
     places = (np.cumsum(counts) - counts)[rows] + random.integers(counts[rows])
     return np.asarray(content.caption_ids[order[places]])
@@ -146,7 +147,8 @@ def draw_captions(content: Split, image_ids: IntArray, random: np.random.Generat
 
 def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOptions) -> Proposal:
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
-    side, depth = options.sides[0], options.depth or NEIGHBOURS
+    side = options.sides[0]
+    depth = options.depth or NEIGHBOURS
     content = split.first(options.limit)
     if side == "image":
         table = once(choose_image_pairs(runs, content, neighbours=depth))
@@ -157,7 +159,8 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
     has_ratings = split.name in ("validation", "test")
     rated = _unordered(split.ratings("sis" if side == "image" else "sts"), SIDE_IDS) if has_ratings else set()
     before = set() if options.asked is None else _unordered(options.asked, ("image_id", "caption_id"))
-    direction, rows = "i2i" if side == "image" else "t2t", []
+    direction = "i2i" if side == "image" else "t2t"
+    rows = []
     for row in table.to_pylist():
         pair = frozenset((row["left_id"], row["right_id"]))
         if pair in rated or pair in before:
@@ -165,7 +168,8 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
         proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
         ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
         rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
-    n_rated, candidates = len(_unordered(table, SIDE_IDS) & rated), rows[: options.budget]
+    n_rated = len(_unordered(table, SIDE_IDS) & rated)
+    candidates = rows[: options.budget]
     counts = {
         "proposed": table.num_rows,
         "distinct": table.num_rows,

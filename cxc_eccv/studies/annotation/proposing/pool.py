@@ -94,7 +94,8 @@ class Pairs:
 
     def __init__(self, content: Split) -> None:
         self.content = content
-        self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
+        self.image_ids = content.image_ids
+        self.caption_ids = content.caption_ids
 
     def number(self, images: IntArray, captions: IntArray) -> IntArray:
         """Numbers of pairs from rows of images and captions."""
@@ -230,7 +231,8 @@ class Pool:
                 if direction in of_model:
                     lists = of_model[direction][queries, : self.depth]
                     ranks = np.tile(np.arange(1, lists.shape[1] + 1), len(lists))
-                    models, ways = np.full(lists.size, model), np.full(lists.size, DIRECTIONS.index(direction))
+                    models = np.full(lists.size, model)
+                    ways = np.full(lists.size, DIRECTIONS.index(direction))
                     parts.append(Entries(lists.ravel(), models, ways, ranks))
         return join_entries(parts)
 

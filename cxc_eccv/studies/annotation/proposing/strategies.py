@@ -54,11 +54,13 @@ def _choose_random(pool: Pool) -> Choice:
 
 def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) -> IntArray:
     """Random open pairs with any of these images or captions, all equally likely, in the order of the draw."""
-    every, others = pool.pairs.caption_ids.size, np.setdiff1d(np.arange(pool.pairs.image_ids.size), images)
+    every = pool.pairs.caption_ids.size
+    others = np.setdiff1d(np.arange(pool.pairs.image_ids.size), images)
     of_images = images.size * every
     total = of_images + others.size * captions.size
     drawn = pool.random.choice(total, min(total, number + pool.closed.size), replace=False)
-    pairs, by_image = np.empty_like(drawn), drawn < of_images
+    pairs = np.empty_like(drawn)
+    by_image = drawn < of_images
     rest = drawn[~by_image] - of_images
     pairs[by_image] = pool.pairs.number(images[drawn[by_image] // every], drawn[by_image] % every)
     pairs[~by_image] = pool.pairs.number(others[rest // captions.size], captions[rest % captions.size])
@@ -84,7 +86,8 @@ def _choose_entailment(pool: Pool) -> Choice:
     total = most if pool.options.budget is None else min(pool.options.budget, most)
     n_random = round(total * RANDOM_SHARE)
     able = able[: total - n_random]
-    rows, places = images[able], places[able]
+    rows = images[able]
+    places = places[able]
     drawn = lists[rows, places]
     by_chance = draw_pairs(pool, n_random + drawn.size, images, images[:0])
     by_chance = by_chance[~np.isin(by_chance, drawn)][:n_random]
@@ -99,7 +102,8 @@ ENTAILMENT = Strategy(name="entailment", choose=_choose_entailment, depth=30, mo
 
 def _choose_active(pool: Pool) -> Choice:
     """All pairs of the drawn units of a number; the priority of a pair is the probability with which it was drawn."""
-    options, number = pool.options, pool.options.number or ""
+    options = pool.options
+    number = pool.options.number or ""
     if options.budget is None or number.count("/") != 2:
         raise InvalidOption(
             "strategy active needs a number and a budget, such as --number coco_5k/t2i/recall_at_1 --budget 500"

@@ -161,7 +161,8 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
     sets = list(dict.fromkeys(map(tuple, request.sets or study.list_sets(sources))))
     queries = study.choose_queries(sources)
     verified = request.verified or files or [name for name in ("cxc", "eccv") if name in sources]
-    counts, worth = study.count(sets, queries), study.compare(sets, verified, queries if request.queries else None)
+    counts = study.count(sets, queries)
+    worth = study.compare(sets, verified, queries if request.queries else None)
     biases, likenesses = study.compare_models()
     if not request.preferences:
         study.reasons["preferences"] = "no file of choices was given"
@@ -170,7 +171,8 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
         "models": {name: to_json(run.facts()) for name, run in request.runs.items()},
     }
     facts = Provenance(seed=request.seed, confidence=request.confidence, others=others)
-    facts, preferences = make_provenance(library, split.name, facts), tuple(request.preferences)
+    facts = make_provenance(library, split.name, facts)
+    preferences = tuple(request.preferences)
     return Appraisal(split.name, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)
 
 
@@ -302,7 +304,8 @@ class _Study:
         """Bias of the annotators, and the rows of Table A.1."""
         biases: list[Biases] = []
         likenesses: list[Likeness] = []
-        runs, options = self.request.runs, Options(self.request.similarity)
+        runs = self.request.runs
+        options = Options(self.request.similarity)
         if len(runs) < 2:
             self.reasons["diversity"] = "it needs the files of at least two models"
         for direction in DIRECTIONS:
@@ -338,7 +341,8 @@ class _Study:
 
     def _find_labels(self, runs: Mapping[str, Run], direction: str) -> ProposedLabels | None:
         """The labels of a project with their proposers; None, with a reason, if bias cannot be measured."""
-        project, proposals = self.request.project, self.proposals
+        project = self.request.project
+        proposals = self.proposals
         if project is None or proposals is None:
             self.reasons["bias"] = "no annotation project was given, which knows the models that proposed the pairs"
             return None
@@ -365,7 +369,8 @@ def _refuse_other_models(
     if len(annotators) < 2:
         raise DataError(f"only {annotators[0]} proposed pairs, so there is no other set of annotators")
     for round_, name in product(project.rounds, annotators):
-        proposer, pairs = round_.facts.models.get(name), f"proposed the pairs of round {round_.number}"
+        proposer = round_.facts.models.get(name)
+        pairs = f"proposed the pairs of round {round_.number}"
         if proposer and _identify(proposer["run"]) != _identify(to_json(runs[name].facts())):
             raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
         if proposer and proposer["similarity"] != ranked(runs[name], Options(similarity)).scoring["similarity"]:

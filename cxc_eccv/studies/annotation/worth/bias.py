@@ -50,7 +50,8 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> P
 
 def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Parts]:
     """Number of annotators to the mean bias over all sets of this size, except the set of all models."""
-    full, sizes = score(frozenset(models)), dict[int, Parts]()
+    full = score(frozenset(models))
+    sizes = dict[int, Parts]()
     for size in range(1, len(models)):
         biases = [measure_bias(score(frozenset(subset)), full, subset) for subset in combinations(sorted(models), size)]
         sizes[size] = {part: _mean([bias[part] for bias in biases if bias[part] is not None]) for part in biases[0]}
@@ -59,13 +60,15 @@ def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scor
 
 def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Parts]:
     """Annotator to the mean signed change of scores when it joins the annotators."""
-    names, gains = sorted(annotators), dict[str, Parts]()
+    names = sorted(annotators)
+    gains = dict[str, Parts]()
     for model in names:
         rest = [other for other in names if other != model]
         sets = [frozenset(subset) for size in range(1, len(names)) for subset in combinations(rest, size)]
         changes: dict[str, list[float | FloatArray]] = {}
         for subset in sets:
-            before, after = score(subset), score(subset | {model})
+            before = score(subset)
+            after = score(subset | {model})
             for other in before:
                 changes.setdefault(other, []).append(after[other] - before[other])
         others = [_mean(change) for other, change in changes.items() if other != model]
@@ -108,7 +111,8 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
     pairs, place = np.unique(every, axis=1, return_inverse=True)
     proposed, labelled = np.split(place.ravel(), [bits.size])
-    proposers, gain = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1])
+    proposers = np.zeros(pairs.shape[1], np.int64)
+    gain = np.zeros(pairs.shape[1])
     np.bitwise_or.at(proposers, proposed, bits)
     gain[labelled] = verified.gains
     is_label = (gain > 0) & (proposers > 0)
@@ -150,12 +154,15 @@ def score_sets(reached: IntArray, labels: ProposedLabels) -> dict[str, FloatArra
     ``reached`` are (P,) counts by :class:`~cxc_eccv.ranking.readers.ReachedRows` for ``labels.judgments``, whose top
     has as many items as the query with the most labels. Each set's labels rank by the tie rule on their own.
     """
-    rows, gains = labels.judgments.rows, np.asarray(labels.judgments.gains)
+    rows = labels.judgments.rows
+    gains = np.asarray(labels.judgments.gains)
     sizes = labels.sizes
-    first, precision = np.zeros(sizes.shape), np.zeros(sizes.shape)
+    first = np.zeros(sizes.shape)
+    precision = np.zeros(sizes.shape)
     for number, counts in enumerate(sizes, start=1):
         in_set = (labels.proposers & number) > 0
-        owners, set_gains = rows[in_set], gains[in_set]
+        owners = rows[in_set]
+        set_gains = gains[in_set]
         ranks = rank_labelled(owners, reached[in_set], set_gains)
         first[number - 1] = _add_gains(owners, set_gains, ranks == 1, counts.size)
         hits = _add_gains(owners, set_gains, ranks <= counts[owners], counts.size)
@@ -210,7 +217,8 @@ def measure_biases(
 
 def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, metric: str, confidence: float) -> Biases:
     """The biases from each model's (T, 1 + S) scores on the labels of the sets of bits 1 to T, with S samples."""
-    annotators, everybody = labels.annotators, frozenset(labels.annotators)
+    annotators = labels.annotators
+    everybody = frozenset(labels.annotators)
 
     def score(members: frozenset[str]) -> dict[str, FloatArray]:
         number = sum(1 << annotators.index(name) for name in members)
@@ -223,7 +231,8 @@ def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, me
             for name, drawn in values.items()
         }
 
-    without, sets = (labels.sizes == 0).sum(axis=1), []
+    without = (labels.sizes == 0).sum(axis=1)
+    sets = []
     for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):
         members = labels.members(number)
         bias = measure_bias(score(members), score(everybody), members)

@@ -55,7 +55,8 @@ def correlate_scores(
 ) -> Correlations:
     """Correlate the scores that each two models give to the whole gallery, query by query."""
     found: dict[tuple[str, str], list[FloatArray]] = {}
-    remaining, reasons = dict(models), dict[str, str]()
+    remaining = dict(models)
+    reasons = dict[str, str]()
     at_once = max(1, SCORES_AT_ONCE // gallery_ids.size)
     for start in range(0, query_ids.size, at_once):
         levels = {}
@@ -95,10 +96,12 @@ def compare_lists(
     """The cells of Table A.1 for every ordered pair of models; ``estimate`` is of the mean over queries."""
     rows = []
     for first, other in permutations(tops, 2):
-        ids, place = tops[first].query_ids, place_first(tops[first], tops[other])
+        ids = tops[first].query_ids
+        place = place_first(tops[first], tops[other])
         pair = (first, other) if (first, other) in correlations.values else (other, first)
         correlation = correlations.values.get(pair, np.full(ids.size, np.nan))
-        is_defined, is_placed = ~np.isnan(correlation), ~np.isnan(place)
+        is_defined = ~np.isnan(correlation)
+        is_placed = ~np.isnan(place)
         rows.append(
             Likeness(
                 direction,

@@ -56,9 +56,11 @@ def rate_preferences(
     Intervals(seed=seed, confidence=confidence)  # checks both
     counts = np.asarray(wins, dtype=np.float64) * (1 - np.eye(len(names)))
     _check_connected(counts, names)
-    strengths, random = 100 * _iterate(counts[None])[0], np.random.default_rng(seed)
+    strengths = 100 * _iterate(counts[None])[0]
+    random = np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
-    played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
+    played = (counts + counts.T)[upper].astype(np.int64)
+    won = counts[upper]
     shares = np.divide(won, played, out=np.zeros_like(won), where=played > 0)
     samples = np.zeros((SAMPLES, *counts.shape))
     samples[:, upper[0], upper[1]] = random.binomial(played, shares, (SAMPLES, played.size))
@@ -79,7 +81,9 @@ def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
     names = tuple(dict.fromkeys(row[side] for side in ("winner", "loser") for row in rows))
     wins = np.zeros((len(names), len(names)))
     for line, row in enumerate(rows, start=2):
-        winner, loser, cell = row["winner"], row["loser"], row.get("count", "1")
+        winner = row["winner"]
+        loser = row["loser"]
+        cell = row.get("count", "1")
         if winner == loser or not (winner.strip() and loser.strip()):
             choice = f"{shown(winner)} preferred to {shown(loser)}"
             raise MalformedSource(path, f"line {line}", choice, "the names of two systems")
@@ -93,7 +97,8 @@ def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
 
 def _iterate(counts: FloatArray) -> FloatArray:
     """(B, S) strengths of (B, S, S) counts."""
-    played, won = counts + counts.transpose(0, 2, 1), counts.sum(axis=2)
+    played = counts + counts.transpose(0, 2, 1)
+    won = counts.sum(axis=2)
     strengths = np.full(won.shape, 1 / won.shape[1])
     while True:
         again = won / (played / (strengths[:, :, None] + strengths[:, None, :])).sum(axis=2)
@@ -108,7 +113,8 @@ def _fit_limits(samples: FloatArray) -> FloatArray:
     groups = [_find_unbeaten(sample) for sample in samples]
     strengths = np.zeros(samples.shape[:2])
     for unbeaten in {group for group in groups if group is not None}:
-        rows, group = np.flatnonzero([other == unbeaten for other in groups]), np.array(unbeaten)
+        rows = np.flatnonzero([other == unbeaten for other in groups])
+        group = np.array(unbeaten)
         strengths[np.ix_(rows, group)] = 1.0 if group.size == 1 else _iterate(samples[np.ix_(rows, group, group)])
     return strengths[[group is not None for group in groups]]
 

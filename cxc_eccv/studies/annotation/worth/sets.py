@@ -55,7 +55,8 @@ class Positives:
         return np.asarray(listed + matches + self.outside)
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
-        left, other = self.classes[0][rows], self.classes[1][columns]
+        left = self.classes[0][rows]
+        other = self.classes[1][columns]
         return np.asarray((left >= 0) & (other >= 0) & self.alike[left, other])
 
 
@@ -77,7 +78,8 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
     query_ids, gallery_ids = item_ids(split, direction)
-    listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
+    listed = np.empty(0, np.int64)
+    outside = np.zeros(query_ids.size, np.int64)
     if sources:
         pairs = merge(split, direction, sources=sources)
         if not (pairs.sources or zetas):
@@ -89,7 +91,8 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
             rows = find_positions(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
-    classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
+    classes = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1))
+    alike = np.zeros((1, 1), bool)
     if zetas:
         matches = category_matches(split, direction)
         (rows, are_queries), (columns, are_items) = (
@@ -132,7 +135,8 @@ def find_verified(split: Split, direction: str, source: str, proposals: pa.Table
             return None
         # Of other queries the source knows some matches, which are no base for a recall.
         rows = np.isin(judged.queries, judged.searched)
-        queries, items = judged.queries[rows], judged.items[rows]
+        queries = judged.queries[rows]
+        items = judged.items[rows]
         positive = judged.positive[rows]
         gains = np.ones(queries.size)
         asked = np.full(queries.size, not sources_of(split.library)[source].lists_positives)
@@ -148,7 +152,8 @@ def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verif
     first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # people's answers take precedence
     rows = first[np.isin(every[0, first], find_searched(proposals, direction))]
     ones = np.ones(pairs.shape[1])
-    positive, gains = np.append(verified.positive, ones > 0), np.append(verified.gains, ones)
+    positive = np.append(verified.positive, ones > 0)
+    gains = np.append(verified.gains, ones)
     queries, items = every[:, rows]
     return Verified(queries, items, positive[rows], gains[rows], np.append(verified.asked, ones == 0)[rows])
 
@@ -222,8 +227,11 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
     def count(which: BoolArray) -> FloatArray:
         return np.bincount(rows[which], minlength=distinct.size).astype(np.float64)
 
-    judged, known, true = count(labels & seen), count(labels), count(truth)
-    precise, complete = judged > 0, (known > 0) & (true > 0)
+    judged = count(labels & seen)
+    known = count(labels)
+    true = count(truth)
+    precise = judged > 0
+    complete = (known > 0) & (true > 0)
     return Worth(
         distinct[precise],
         count(labels & truth & seen)[precise] / judged[precise],
@@ -251,5 +259,7 @@ def count_positives(sizes: ArrayLike) -> Multiplicity:
     every = np.asarray(sizes)
     counts = every[every > 0]
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
-    total, mean, largest = int(counts.sum()), float(counts.mean()), int(counts.max())
+    total = int(counts.sum())
+    mean = float(counts.mean())
+    largest = int(counts.max())
     return Multiplicity(counts.size, every.size - counts.size, total, mean, (low, middle, high), largest)

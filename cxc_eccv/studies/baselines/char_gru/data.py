@@ -26,7 +26,8 @@ from cxc_eccv.studies.entailment.enhanced import Row
 Draw = tuple[int, int, int]
 """Epoch, image, and index of the image's row."""
 
-PADDING, UNKNOWN = "<pad>", "<unk>"
+PADDING = "<pad>"
+UNKNOWN = "<unk>"
 
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -51,7 +52,9 @@ class CoCaptions(Dataset[Row]):
         if few or not groups:
             reason = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
             raise InvalidOption(f"a row needs {views} captions of an image, but {reason}. Use fewer captions per row")
-        self.views, self.image_features, self.seed = views, image_features, seed
+        self.views = views
+        self.image_features = image_features
+        self.seed = seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]
         self.rows = [math.ceil(len(captions) / views) for captions in self.ids]
@@ -73,7 +76,8 @@ def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
     """Rows padded on the right: ``input_ids`` and ``attention_mask`` (N, V, T), ``image_features`` (N, F) if any."""
     longest = max(len(ids) for row in rows for ids in row["input_ids"])
     shape = len(rows), len(rows[0]["input_ids"]), longest
-    input_ids, mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    input_ids = torch.zeros(shape, dtype=torch.int64)
+    mask = torch.zeros(shape, dtype=torch.int64)
     for place, row in enumerate(rows):
         for view, ids in enumerate(row["input_ids"]):
             input_ids[place, view, : len(ids)] = torch.tensor(ids)
@@ -111,8 +115,11 @@ class SharedBatches(Sampler[list[Draw]]):
             )
         counts = torch.tensor(rows, dtype=torch.int64)
         self._rounds = [(counts > row).nonzero().flatten() for row in range(max(rows, default=0))]
-        self.size, self.seed, self.epoch = size, seed, 0
-        self.rank, self.processes = rank, processes
+        self.size = size
+        self.seed = seed
+        self.epoch = 0
+        self.rank = rank
+        self.processes = processes
         if not len(self):
             raise InvalidOption(f"{len(rows)} images are too few for a batch on {processes} processes; train on more")
 
@@ -167,7 +174,8 @@ def extract_features(model: str, library: Library, parts: Sequence[str], folder:
 
     A file with the same features is reused, and an interrupted extraction is resumed.
     """
-    photographs, files = ImageFolder(folder), dict[int, Path]()
+    photographs = ImageFolder(folder)
+    files = dict[int, Path]()
     for (_, number), name in part_images(library, parts).items():
         files[number] = photographs.find(name) or photographs.folder / name
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -44,10 +44,14 @@ class CharGruConfig(PortableConfig):
         pad_token_id: int = 0,
         **kwargs: Any,  # noqa: ANN401 - handed on
     ) -> None:
-        self.vocab_size, self.character_size = vocab_size, character_size
-        self.recurrent_unit, self.hidden_size = recurrent_unit, hidden_size
-        self.pooling, self.attention_size = pooling, attention_size
-        self.image_feature_size, self.margin = image_feature_size, margin
+        self.vocab_size = vocab_size
+        self.character_size = character_size
+        self.recurrent_unit = recurrent_unit
+        self.hidden_size = hidden_size
+        self.pooling = pooling
+        self.attention_size = attention_size
+        self.image_feature_size = image_feature_size
+        self.margin = margin
         self.pad_token_id = pad_token_id
         super().__init__(**kwargs)
 
@@ -240,7 +244,9 @@ class CharGruEnsembleConfig(PortableConfig):
         coco_tokens: bool = False,
         **kwargs: Any,  # noqa: ANN401 - handed on
     ) -> None:
-        self.members, self.member, self.coco_tokens = members, member or {}, coco_tokens
+        self.members = members
+        self.member = member or {}
+        self.coco_tokens = coco_tokens
         super().__init__(**kwargs)
 
     @property

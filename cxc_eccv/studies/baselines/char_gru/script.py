@@ -53,7 +53,8 @@ def train(command: Sequence[str]) -> Trained:
     """
     arguments: CharGruArguments
     (arguments,) = COMMAND.read(command)
-    library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
+    library = Library(arguments.data_dir)
+    folder = Path(arguments.output_dir)
     for model in (folder / ENSEMBLE, *(folder / SNAPSHOTS).glob("step-*")):
         refuse_users_model(model, folder / CHECKPOINTS / RECORD)
     features_file: str | Path | None = arguments.image_features
@@ -78,7 +79,8 @@ def train(command: Sequence[str]) -> Trained:
     return trained.scored(_score(trained.model, library, arguments, features))
 
 
-CHECKPOINTS, ENSEMBLE = "checkpoints", "ensemble"
+CHECKPOINTS = "checkpoints"
+ENSEMBLE = "ensemble"
 """The folders of Trainer and of the model within that of a run."""
 
 LOADING = """\
@@ -234,7 +236,8 @@ def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> Train
 
 
 def _save_ensemble(folder: Path, arguments: CharGruArguments) -> None:
-    chosen, target = best_snapshots(folder / SNAPSHOTS, arguments.ensemble), folder / ENSEMBLE
+    chosen = best_snapshots(folder / SNAPSHOTS, arguments.ensemble)
+    target = folder / ENSEMBLE
     ensemble = CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen])
     ensemble.config.coco_tokens = arguments.coco_tokens
     ensemble.save_pretrained(target)

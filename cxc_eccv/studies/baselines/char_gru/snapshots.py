@@ -19,7 +19,8 @@ from cxc_eccv.studies.baselines.trainer import AnyModel
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 
-SNAPSHOTS, SCORES = "snapshots", "snapshots.json"
+SNAPSHOTS = "snapshots"
+SCORES = "snapshots.json"
 SELECTION = "selection"
 
 
@@ -36,7 +37,8 @@ class HeldOut:
         token_ids(tokenizer, self.texts, "held-out captions")
         self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
         self.directions = ("t2t",) if features is None else ("i2t", "t2i")
-        self.tokenizer, self.features = tokenizer, features
+        self.tokenizer = tokenizer
+        self.features = features
         self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
 
     def __call__(self, model: AnyModel) -> dict[str, float]:
@@ -55,7 +57,9 @@ class CycleCallback(TrainerCallback):
     """Saves the model and its score after the evaluation at the end of every cycle, in ``snapshots``."""
 
     def __init__(self, folder: Path, cycle: int, tokenizer: AnyTokenizer) -> None:
-        self.folder, self.cycle, self.tokenizer = folder / SNAPSHOTS, cycle, tokenizer
+        self.folder = folder / SNAPSHOTS
+        self.cycle = cycle
+        self.tokenizer = tokenizer
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
         """Save on the first process if a cycle ends; ``cycle`` is in steps."""

@@ -27,7 +27,8 @@ class CharGruTrainer(WholeTrainer):
     loss_is_scaled_for_ga = False
 
     def __init__(self, *, batches: SharedBatches, held_out: HeldOut, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
-        self.batches, self.held_out = batches, held_out
+        self.batches = batches
+        self.held_out = held_out
         super().__init__(**options)
         self.add_callback(EpochCallback(batches))
 

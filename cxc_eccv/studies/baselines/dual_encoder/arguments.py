@@ -236,7 +236,8 @@ class Arguments(NamedTuple):
     @property
     def identity(self) -> Settings:
         """The options that the weights depend on, with hashes of files, without places of files and the report."""
-        data, unused = self.data, {"data_dir", "images", "image_features", "report_on", "preset"}
+        data = self.data
+        unused = {"data_dir", "images", "image_features", "report_on", "preset"}
         unused |= set() if self.objective.loss.startswith("triplet") else {"margin"}
         if not data.weak_positives:
             unused |= {"weak_positives", "weak_positives_as", "alpha"}

@@ -58,8 +58,11 @@ def describe(arguments: Arguments, library: Library, trainer: DualEncoderTrainer
     settings = list_settings_that_ran(
         arguments.identity, arguments.training, trainer.state, has_schedule=not trainer.paper_schedule
     )
-    start, data, folder = arguments.model, arguments.data, Path(str(arguments.training.output_dir))
-    has_images, has_vectors = arguments.has_image_tower, data.image_features is not None
+    start = arguments.model
+    data = arguments.data
+    folder = Path(str(arguments.training.output_dir))
+    has_images = arguments.has_image_tower
+    has_vectors = data.image_features is not None
     towers = [start.text_model, *([start.image_model] if has_images else [])]
     started = towers if start.pretrained is None else [start.pretrained]
     without = set() if has_images else {"image_model"}

@@ -49,7 +49,8 @@ class TrainingPairs(Dataset[Row]):
         image_paths: Sequence[Path] | None = None,
         seed: int = 0,
     ) -> None:
-        self.groups, self.image_paths = list(groups), image_paths
+        self.groups = list(groups)
+        self.image_paths = image_paths
         # One array: workers that read lists would each copy them, as reading counts references.
         self.tokens = pa.array(tokens, pa.list_(pa.int32()))
         self.draws = 2 if co_captions else 1
@@ -100,7 +101,9 @@ class EpochSampler(Sampler[tuple[int, int]]):
     """All images in the order of an epoch, which depends only on seed and epoch, so that a run can resume."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
-        self.count, self.seed, self.epoch = count, seed, 0
+        self.count = count
+        self.seed = seed
+        self.epoch = 0
 
     def __len__(self) -> int:
         return self.count
@@ -272,7 +275,9 @@ class RecolouredPairs(Dataset[Row]):
     """Augmented training pairs of the embedded sample; the draw depends only on seed, epoch and image."""
 
     def __init__(self, pairs: TrainingPairs, tokenizer: AnyTokenizer) -> None:
-        self.pairs, self.groups, self._tokenizer = pairs, pairs.groups, tokenizer
+        self.pairs = pairs
+        self.groups = pairs.groups
+        self._tokenizer = tokenizer
         self._texts = [text for group in pairs.groups for text in group.texts]
         self._pictures: dict[int, tuple[NDArray[np.uint8], NDArray[np.int64]]] = {}
 
@@ -283,7 +288,8 @@ class RecolouredPairs(Dataset[Row]):
         item = self.pairs[draw]
         random = np.random.default_rng([self.pairs.seed, *draw, 1])
         order = np.concatenate([random.permutation(SHAPES), SHAPES + random.permutation(len(COLOURS) - SHAPES)])
-        mirror, shift = bool(random.integers(2)), random.integers(-FARTHEST, FARTHEST + 1, size=2)
+        mirror = bool(random.integers(2))
+        shift = random.integers(-FARTHEST, FARTHEST + 1, size=2)
         names = list(COLOURS)
         words = {name: names[new] for name, new in zip(names, order.tolist(), strict=True)}
         texts = [reword(self._texts[position], words | (MIRRORED if mirror else {})) for position in item["text_index"]]

@@ -92,7 +92,8 @@ class BatchPositives:
     def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
         """Captions of each image, by origin or an (I, T) matrix of weak positives, and captions that share an image."""
         sizes = [len(group.texts) for group in groups]
-        count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
+        count = sum(sizes)
+        owners = np.repeat(np.arange(len(groups)), sizes)
         written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
         image_text = written.maximum(weak)
         text_text = csr_matrix(written.T @ image_text)
@@ -115,7 +116,8 @@ class BatchPositives:
     def mark(self, direction: str, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
         """(K, N) whether queries (rows) and items (columns) match, in the direction ``i2t``, ``t2i`` or ``t2t``."""
         marks = torch.zeros(len(rows), len(columns), dtype=torch.bool)
-        queries, items = rows.cpu().numpy(), columns.cpu().numpy()
+        queries = rows.cpu().numpy()
+        items = columns.cpu().numpy()
         if direction == "t2t" and self.text_text is not None:
             marks |= torch.from_numpy(self.text_text[queries][:, items].toarray())
         elif direction == "i2t" and self.image_text is not None:
@@ -197,7 +199,8 @@ class Objective:
 
         ``texts`` are (K, D) features, or (2 K, D) of pairs of captions, left ones first; ``images`` (K, D), or None.
         """
-        count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
+        count = len(image_index)
+        total = texts.new_zeros((), dtype=torch.float32)
         left = Items(texts[:count], text_index[:count])
         if images is not None:
             pictures = Items(images, image_index)
@@ -211,7 +214,8 @@ class Objective:
 
     def _one_way(self, direction: str, queries: Items, items: Items, scale: torch.Tensor) -> torch.Tensor:
         """The loss of this process's queries against the items of all processes."""
-        columns, offset = gather(items.indices), current_processes().rank * len(queries.indices)
+        columns = gather(items.indices)
+        offset = current_processes().rank * len(queries.indices)
         positives = self.positives.mark(direction, queries.indices, columns, offset=offset)
         ignored = self.ignored.mark(direction, queries.indices, columns, offset=offset) & ~positives
         return self.compare(queries.features, gather(items.features), scale, (positives, ignored))
@@ -284,7 +288,8 @@ class WeakPositives:
                 stacklevel=2,
             )
         is_own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
-        rows, columns = rows[known & ~is_own], columns[known & ~is_own]
+        rows = rows[known & ~is_own]
+        columns = columns[known & ~is_own]
         if np.unique(rows).size < 2:
             raise InvalidOption(
                 f"only {np.unique(rows).size} training images have weak positives, and a batch needs two. Mine with a "

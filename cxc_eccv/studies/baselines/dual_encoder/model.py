@@ -52,11 +52,16 @@ class DualEncoderConfig(PortableConfig):
         # transformers creates a config without arguments, to write only what differs from it.
         self.text_config: Any = as_config({"model_type": "bert"} if text_config is None else text_config)
         self.image_config = as_config(image_config)
-        self.freeze_text, self.extra_layers = freeze_text, extra_layers
-        self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
+        self.freeze_text = freeze_text
+        self.extra_layers = extra_layers
+        self.extra_heads = extra_heads
+        self.extra_feed_forward = extra_feed_forward
         self.extra_dropout = extra_dropout
-        self.pooling, self.image_pooling, self.normalize = pooling, image_pooling, normalize
-        self.scale, self.learned_scale = scale, learned_scale
+        self.pooling = pooling
+        self.image_pooling = image_pooling
+        self.normalize = normalize
+        self.scale = scale
+        self.learned_scale = learned_scale
         self.image_feature_size = image_feature_size
         super().__init__(**options)
 

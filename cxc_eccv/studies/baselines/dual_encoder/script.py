@@ -65,7 +65,8 @@ HELD_OUT = 5000
 def train(command: Sequence[str]) -> Trained:
     """Train, save model and processor, and score the split of ``--report-on``."""
     arguments = Arguments(*COMMAND.read(command))
-    data, training = arguments.data, arguments.training
+    data = arguments.data
+    training = arguments.training
     # Checks the options and files before a model is loaded.
     refuse_users_model(Path(str(training.output_dir)))
     objective = _make_objective(arguments)
@@ -109,7 +110,8 @@ def train(command: Sequence[str]) -> Trained:
 def _make_objective(arguments: Arguments) -> Objective:
     """The loss, before judged and weak positives; InvalidOption for options that exclude each other."""
     arguments.check_image_features()
-    loss, data = arguments.objective, arguments.data
+    loss = arguments.objective
+    data = arguments.data
     check_weak_positives(loss, data)
     is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
     if data.recolour and (arguments.mode == "t2t" or not is_sample):
@@ -141,7 +143,8 @@ class Setup:
 
     def read_pairs(self) -> tuple[TrainingPairs, TrainingPairs | None]:
         """The pairs to train on, and held-out ones to choose the checkpoint; None for COCO's validation split."""
-        data, training = self.arguments.data, self.arguments.training
+        data = self.arguments.data
+        training = self.arguments.training
         reader = PairReader(self.processing, self.arguments.mode, data.images, training.seed, self.features)
         if data.pairs_file is not None:
             pairs = reader.read_file(Path(data.pairs_file))
@@ -178,7 +181,8 @@ class Setup:
         held: TrainingPairs | None,
     ) -> DualEncoderTrainer:
         """The Trainer, whose evaluations score the held-out pairs, or COCO's validation split."""
-        training, tokenizer = self.arguments.training, find_tokenizer(self.processing)
+        training = self.arguments.training
+        tokenizer = find_tokenizer(self.processing)
         image_processor = find_image_processor(self.processing) if self.arguments.has_image_tower else None
         vectors = None if self.features is None else self.features.of(pairs.groups)
         collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model), vectors)
@@ -199,7 +203,8 @@ class Setup:
 
     def encode_split(self, model: AnyModel, split: str) -> EmbeddingsRun:
         """Encode all captions of a split, and all images unless the model has no image side; or take their vectors."""
-        content, files = self.library.split(split), None
+        content = self.library.split(split)
+        files = None
         if self.arguments.has_image_tower:
             paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
             files = zip(content.image_ids.tolist(), paths, strict=True)

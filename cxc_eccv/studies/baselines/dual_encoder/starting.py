@@ -58,7 +58,8 @@ def starting_model(arguments: ModelArguments, mode: str, image_feature_size: int
     if arguments.pretrained is not None:
         return _pretrained(arguments.pretrained, mode, image_feature_size)
     text, tokenizer = text_backbone(arguments.text_model)
-    image, image_processor = (None, None)
+    image = None
+    image_processor = None
     if mode != "t2t" and not image_feature_size:
         image, image_processor = image_backbone(arguments.image_model)
     options = {name: getattr(arguments, name) for name in OPTIONS} | {"image_feature_size": image_feature_size}
@@ -156,7 +157,8 @@ def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *sorted(words)])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[1]))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = splitter
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=SPECIAL[0], unk_token=SPECIAL[1], model_max_length=64
     )

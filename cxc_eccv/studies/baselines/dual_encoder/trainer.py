@@ -21,10 +21,13 @@ from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatch
 Metrics = dict[str, float]
 
 
-LOSS, LOSS_OF_EQUAL_VECTORS, SPREAD = "last_batch_loss", "last_batch_loss_of_equal_vectors", "last_batch_spread"
+LOSS = "last_batch_loss"
+LOSS_OF_EQUAL_VECTORS = "last_batch_loss_of_equal_vectors"
+SPREAD = "last_batch_spread"
 """Entries of the log about the batch of the last step."""
 
-COLLAPSED_SPREAD, COLLAPSED_DISTANCE = 0.05, 0.03
+COLLAPSED_SPREAD = 0.05
+COLLAPSED_DISTANCE = 0.03
 """Of a model that collapsed, at most: the spread of its vectors, of which dropout is a part, and the distance of its
 loss from that of equal vectors, as a share of the latter."""
 
@@ -92,7 +95,9 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         added_batches: WeakBatches | None = None,
         **options: Any,  # noqa: ANN401 - Trainer's own
     ) -> None:
-        self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
+        self.objective = objective
+        self.score = score
+        self.paper_schedule = paper_schedule
         # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
         self.add_callback(CollapseCallback(self))
@@ -126,7 +131,8 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         scale = self._scale(outputs)
         loss = self.objective(outputs.text_embeds, images, scale, **indices)
         self._last_batch = outputs.text_embeds.detach(), None if images is None else images.detach(), scale.detach()
-        self._last_indices, self._last_loss = indices, loss.detach()
+        self._last_indices = indices
+        self._last_loss = loss.detach()
         weighted: torch.Tensor = weight * loss
         return weighted
 
@@ -134,7 +140,8 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
     def compare_with_equal_vectors(self) -> Metrics:
         """The loss of the last batch, its loss if all its vectors were equal, and the spread of its vectors."""
         texts, images, scale = self._last_batch
-        all_texts, all_images = gather(texts), None if images is None else gather(images)
+        all_texts = gather(texts)
+        all_images = None if images is None else gather(images)
         equal_texts = all_texts.mean(0).expand_as(texts)
         equal_images = None if images is None or all_images is None else all_images.mean(0).expand_as(images)
         equal = self.objective(equal_texts, equal_images, scale, **self._last_indices)

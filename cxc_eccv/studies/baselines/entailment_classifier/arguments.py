@@ -247,8 +247,12 @@ def starting_model(
     if has_text and arguments.text_model == SAMPLE:
         text, tokenizer = _sample_bert()
     elif has_text:
-        text, tokenizer = load_backbone(AutoModel, arguments.text_model), load_part(AutoTokenizer, arguments.text_model)
-    reader, reader_tokenizer, image, image_processor = None, tokenizer, None, None
+        text = load_backbone(AutoModel, arguments.text_model)
+        tokenizer = load_part(AutoTokenizer, arguments.text_model)
+    reader = None
+    reader_tokenizer = tokenizer
+    image = None
+    image_processor = None
     if arguments.branches != "text":
         reader, reader_tokenizer, image, image_processor = _visual_encoders(arguments)
     model = EntailmentClassifier.from_parts(
@@ -268,7 +272,8 @@ def starting_model(
 
 def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
     """The text encoder, its tokenizer, the image encoder if it is another model, and the image processor."""
-    source, image = arguments.visual_text_model, arguments.image_model
+    source = arguments.visual_text_model
+    image = arguments.image_model
     if (source == SAMPLE) != (image == SAMPLE):
         raise InvalidOption("--visual-text-model sample and --image-model sample go together")
     if source == SAMPLE:

@@ -94,7 +94,8 @@ def _split_pairs(
     loaded: TrainingData, kept: NDArray[np.bool_], library: Library, data: DataArguments, seed: int
 ) -> tuple[pa.Table, pa.Table]:
     """Pairs to train on, and those that choose the checkpoint, among the ``kept`` ones."""
-    usable, owners = loaded.pairs.filter(pa.array(kept)), caption_images(library)
+    usable = loaded.pairs.filter(pa.array(kept))
+    owners = caption_images(library)
     if data.dev is None:
         return hold_out(usable, part_of(data.train_on[0])[0].name, data.held_out, owners, seed)
     corpus, part = part_of(data.dev)
@@ -211,7 +212,10 @@ class LengthSampler(Sampler[int]):
     """All pairs in the order of an epoch, which depends only on seed and epoch, in batches of similar length."""
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int = 0) -> None:
-        self.lengths, self.batch, self.seed, self.epoch = np.asarray(lengths), batch, seed, 0
+        self.lengths = np.asarray(lengths)
+        self.batch = batch
+        self.seed = seed
+        self.epoch = 0
 
     def __len__(self) -> int:
         return len(self.lengths)

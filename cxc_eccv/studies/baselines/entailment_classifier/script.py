@@ -48,7 +48,8 @@ from cxc_eccv.types import FloatArray
 def train(command: Sequence[str]) -> Trained:
     """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
     arguments = Arguments(*COMMAND.read(command))
-    data, training = arguments.data, arguments.training
+    data = arguments.data
+    training = arguments.training
     library = Library(data.data_dir)
     refuse_users_model(Path(training.output_dir))
     # Checks the name before anything is loaded.
@@ -75,7 +76,8 @@ def train(command: Sequence[str]) -> Trained:
     train_resumably(trainer, arguments.identity)
     trained_model = _settle_and_save(trainer, data, record)
     is_first = trainer.is_world_process_zero()
-    folder, before = Path(training.output_dir), arguments.model.pretrained
+    folder = Path(training.output_dir)
+    before = arguments.model.pretrained
     seen = record_seen(folder, pairs.trained, pairs.held, before, is_first=is_first)
     trained = _describe(arguments, library, trained_model.config, trainer.state)
     if training.push_to_hub:
@@ -111,7 +113,8 @@ class EntailmentTrainer(WholeTrainer):
     """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint."""
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
-        self.held, self.threshold_for = held, threshold_for
+        self.held = held
+        self.threshold_for = threshold_for
         # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": held, **options})
 
@@ -143,7 +146,8 @@ class EntailmentTrainer(WholeTrainer):
         """Accuracy, precision, recall and F0.5 on the held-out pairs, at their best threshold."""
         if self.held is None:
             return {}
-        leads, labels = self.leads(self.held), np.asarray(self.held.targets)
+        leads = self.leads(self.held)
+        labels = np.asarray(self.held.targets)
         threshold = choose_threshold(leads, labels, for_=self.threshold_for)
         return {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
 
@@ -223,7 +227,9 @@ def _remember(record: TrainingRecord, before: TrainingRecord | None) -> Training
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
     """Write calibration and threshold from held-out pairs' (N,) leads into the config; warn if that is impossible."""
-    config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
+    config.threshold = 0.5
+    config.calibration_scale = 1.0
+    config.calibration_offset = 0.0
     untouched = "the threshold stays 0.5, without calibration"
     if leads is None:
         warnings.warn(f"no pairs are held out: {untouched}", stacklevel=3)
@@ -234,7 +240,8 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
     except (DataError, InvalidOption) as error:
         warnings.warn(f"held-out pairs: {error}; {untouched}", stacklevel=3)
         return
-    config.calibration_scale, config.calibration_offset = scale, offset
+    config.calibration_scale = scale
+    config.calibration_offset = offset
     config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
 
 
@@ -255,7 +262,8 @@ ABOUT_MODEL = (
 
 def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
     """Pairs to score the classifier on, and the folder of their images, if any; capitals stand for unknown values."""
-    folder, wanted = data.image_folder, data.report_on or "cxc/test"
+    folder = data.image_folder
+    wanted = data.report_on or "cxc/test"
     if not config.has_visual:
         return wanted, None
     for name in (wanted, *(f"{part_of(name)[0].name}/test" for name in data.train_on)):
@@ -269,14 +277,17 @@ def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -
 
 
 def _describe(arguments: Arguments, library: Library, config: EntailmentConfig, state: TrainerState) -> Trained:
-    model, data, folder = arguments.model, arguments.data, Path(arguments.training.output_dir)
+    model = arguments.model
+    data = arguments.data
+    folder = Path(arguments.training.output_dir)
     visual = {"visual_text_model", "image_model"} if config.has_visual else set()
     encoders = visual | ({"text_model"} if config.text_config is not None else set())
     if model.pretrained is None:
         unused = {"text_model", "visual_text_model", "image_model"} - encoders
         started = [getattr(model, name) for name in sorted(encoders)]
     else:
-        unused, started = {*asdict(model)} - {"pretrained", "attention"}, [model.pretrained]
+        unused = {*asdict(model)} - {"pretrained", "attention"}
+        started = [model.pretrained]
     part, images = _scorable(library, data, config)
     shown = ["--images", images] if images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []

@@ -103,7 +103,8 @@ def _tied_product(rows: Vectors, columns: Vectors, self_columns: IntArray | None
 
 def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> Vectors:
     """(N, D) vectors of length 1 of these captions or images."""
-    name, embeddings = run.path or "run", run.find_vectors(f"{kind}s", SYMMETRIC)
+    name = run.path or "run"
+    embeddings = run.find_vectors(f"{kind}s", SYMMETRIC)
     if embeddings is None:
         raise MalformedRun(f"{name} holds no {kind}_ids and {kind}_embeddings")
     places, known = find_positions(ids, embeddings.ids)

@@ -146,13 +146,15 @@ class EntailmentClassifier(PreTrainedModel):
         self.image_model = build_encoder(config.image_config)
         self.visual_text_model = build_encoder(config.visual_text_config)
         self.image_projection = _project(*cross_widths(config.image_config, config.visual_text_config))
-        text, visual = (config.widths[0] if config.has_text else 0), config.widths[-1]
+        text = config.widths[0] if config.has_text else 0
+        visual = config.widths[-1]
         self.text_head = _head(text, config) if config.has_text else None
         self.visual_head = _head(visual, config) if config.has_visual else None
         self.joint_head = None
         if config.has_text and config.has_visual:
             self.visual_projection = _project(visual, text)
-            self.text_gate, self.visual_gate = nn.Linear(text, text), nn.Linear(text, text)
+            self.text_gate = nn.Linear(text, text)
+            self.visual_gate = nn.Linear(text, text)
             self.joint_head = _head(text, config)
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
 
@@ -180,7 +182,8 @@ class EntailmentClassifier(PreTrainedModel):
             CheckpointMismatch: weights do not fit their config.
         """
         if image_model is None and hasattr(visual_text_model, "text_encoder"):
-            image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
+            image_model = visual_text_model.vision_model
+            visual_text_model = visual_text_model.text_encoder
         if hasattr(getattr(image_model, "config", None), "vision_config"):
             image_model = image_model.vision_model
         parts: dict[str, Any] = {
@@ -285,7 +288,9 @@ class EntailmentClassifier(PreTrainedModel):
 
     def _logits(self, batch: _Batch) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """The logits of every head and their rows; the joint head comes last."""
-        outputs, states, rows = {}, {}, {}
+        outputs = {}
+        states = {}
+        rows = {}
         branches = (("text", self.text_head, self._read_text, VISUAL), ("visual", self.visual_head, self._look, TEXT))
         for branch, head, encode, other in branches:
             reads = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)

@@ -76,10 +76,14 @@ class EntailmentConfig(PortableConfig):
         self.text_config = as_config(text_config)
         self.image_config = as_config(image_config)
         self.visual_text_config = as_config(visual_text_config)
-        self.shared_text, self.head, self.head_dropout = shared_text, head, head_dropout
+        self.shared_text = shared_text
+        self.head = head
+        self.head_dropout = head_dropout
         self.head_widths = None if head_widths is None else list(head_widths)
-        self.mask_share, self.mask_ratio = mask_share, mask_ratio
-        self.threshold, self.calibration_scale = threshold, calibration_scale
+        self.mask_share = mask_share
+        self.mask_ratio = mask_ratio
+        self.threshold = threshold
+        self.calibration_scale = calibration_scale
         self.calibration_offset = calibration_offset
         self._check()
         super().__init__(**options)

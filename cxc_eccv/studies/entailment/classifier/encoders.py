@@ -99,7 +99,8 @@ def first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor
     options: dict[str, Any] = {}
     if getattr(model.config, "is_decoder", False) and not isinstance(model, BlipTextModel):
         # A decoder's first token would see only itself; transformers uses a 4D mask unchanged.
-        ids, dtype = inputs["input_ids"], next(model.parameters()).dtype
+        ids = inputs["input_ids"]
+        dtype = next(model.parameters()).dtype
         seen = inputs.get("attention_mask", torch.ones_like(ids))[:, None, None, :].to(dtype)
         inputs = {**inputs, "attention_mask": ((1 - seen) * torch.finfo(dtype).min).expand(-1, 1, ids.shape[1], -1)}
         options = {"use_cache": False}
@@ -124,7 +125,8 @@ def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, rat
     blank = torch.zeros_like(attention, dtype=torch.bool)
     blank.scatter_(1, attention.argsort(dim=1, descending=True, stable=True)[:, :count], True)
     height, width = _patch_size(image_model)
-    rows, columns = pixel_values.shape[2] // height, pixel_values.shape[3] // width
+    rows = pixel_values.shape[2] // height
+    columns = pixel_values.shape[3] // width
     grid = blank.view(-1, 1, rows, columns).repeat_interleave(height, 2).repeat_interleave(width, 3)
     blanked = pixel_values.clone()
     # Pixels beyond the last whole patch belong to no patch.

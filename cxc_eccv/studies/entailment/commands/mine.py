@@ -153,7 +153,8 @@ def _print_result(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.types.json_records import from_json
     from cxc_eccv.types.provenance import DataFacts
 
-    rule, data = mined.facts["rule"], from_json(DataFacts, mined.facts["data"])
+    rule = mined.facts["rule"]
+    data = from_json(DataFacts, mined.facts["data"])
     say_once(upper_first(describe_data(data, mined.facts["split"], find_collection(mined.collection).title)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
@@ -175,5 +176,6 @@ def _encode(model: str, images: Path | None, batch_size: int, device: str | None
 
     loaded = load_model(model, device=device)
     loaded.require_vectors(images)
-    items, options = read_items(split, loaded.sides, images), Encoding(batch_size=batch_size)
+    items = read_items(split, loaded.sides, images)
+    options = Encoding(batch_size=batch_size)
     return encode_once(loaded, images=items.images, captions=items.captions, encoding=options)[0]

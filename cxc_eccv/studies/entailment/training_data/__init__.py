@@ -146,7 +146,8 @@ def load_training_data(
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
     folder = None if images is None else ImageFolder(images)
-    used, tables = [], []
+    used = []
+    tables = []
     sources: dict[str, SourceRecord] = {}
     for corpus, part in parts:
         name = f"{corpus.name}/{part}"
@@ -332,9 +333,11 @@ def _captioned() -> list[Collection]:
 
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
     """The evaluation splits of these parts (``val``, ``test``), and the names of missing ones."""
-    splits, missing = [], []
+    splits = []
+    missing = []
     for part, collection in product(parts, _captioned()):
-        name, split = f"{collection.name}/{part}", SPLITS[part]
+        name = f"{collection.name}/{part}"
+        split = SPLITS[part]
         if _has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
             content = library.split(split, collection)
             splits.append(library.once(("evaluation split", name), partial(_index, name, content)))
@@ -387,7 +390,8 @@ def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator
     ``words``: a sentence without an id has the words of a caption; ``other``: one whose id is another caption's has.
     """
     premises = table["premises"].combine_chunks()
-    sentences, owners = plain_texts(premises.flatten()), np.asarray(pc.list_parent_indices(premises))
+    sentences = plain_texts(premises.flatten())
+    owners = np.asarray(pc.list_parent_indices(premises))
     hypotheses = plain_texts(table["hypothesis"].combine_chunks())
     premise_unnamed, hypothesis_unnamed = (np.asarray(pc.is_null(table[key])) for key in ("image_key", "caption_key"))
     for split in splits:

@@ -81,7 +81,8 @@ def find_colours(sentence: Sentence) -> Iterator[Mention]:
 
 
 def _looks_like_colour_only(sentence: Sentence, place: int) -> bool:
-    name, after = sentence.lower[place], sentence.words[place + 1 : place + 2]
+    name = sentence.lower[place]
+    after = sentence.words[place + 1 : place + 2]
     if name == "orange":
         return sentence.after(place) in ORANGE_FRUIT or sentence.words[place].role != "amod"
     if name not in ("black", "white"):
@@ -289,7 +290,8 @@ def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str,
         if form is None:
             return None
         parts[verb] = form
-    begin, end = min(parts), max(parts)
+    begin = min(parts)
+    end = max(parts)
     text = ""
     for place in range(begin, end + 1):
         word = sentence.words[place]
@@ -305,7 +307,8 @@ def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str,
 
 def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
     """The verb in the other number; None if it does not agree in the first place."""
-    word, text = sentence.words[verb], sentence.lower[verb]
+    word = sentence.words[verb]
+    text = sentence.lower[verb]
     if plural:
         if text in PLURAL_OF:
             return PLURAL_OF[text]
@@ -315,7 +318,8 @@ def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
     return third_person(word.lemma) if word.tag == "VBP" and word.lemma == text else None
 
 
-LARGE, SMALL = ("big", "enormous", "huge", "large"), ("little", "minor", "small", "tiny")
+LARGE = ("big", "enormous", "huge", "large")
+SMALL = ("little", "minor", "small", "tiny")
 OPPOSITE_SIZES = {
     **dict.fromkeys(LARGE, SMALL),
     **dict.fromkeys(SMALL, LARGE),

@@ -57,7 +57,8 @@ class Sentence:
 
     def stands_alone(self, first: int, last: int) -> bool:
         """Whether words are not part of a longer one, such as ``red-haired``, ``T-shirt`` or ``black/white``."""
-        start, end = self.words[first].start, self.words[last].end
+        start = self.words[first].start
+        end = self.words[last].end
         return not any(mark in "-/'\u2019" for mark in self.text[max(start - 1, 0) : start] + self.text[end : end + 1])
 
 
@@ -98,7 +99,8 @@ def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
 def _read(document: Any) -> Sentence:  # noqa: ANN401 - spaCy's Doc
     words = []
     for token in document:
-        start, end = token.idx, token.idx + len(token.text)
+        start = token.idx
+        end = token.idx + len(token.text)
         words.append(Word(token.text, start, end, token.tag_, token.lemma_.lower(), token.dep_, token.head.i))
     return Sentence(document.text, tuple(words))
 
@@ -144,7 +146,8 @@ class Kind:
 
 def substitute(sentence: Sentence, first: int, new: str, last: int | None = None) -> Change:
     """Replace the words ``first`` to ``last`` by ``new``, with their capitals and the right article."""
-    start, end = sentence.words[first].start, sentence.words[first if last is None else last].end
+    start = sentence.words[first].start
+    end = sentence.words[first if last is None else last].end
     replaced = sentence.text[start:end]
     text = new_word = keep_capital(new, replaced)
     article = sentence.before(first)

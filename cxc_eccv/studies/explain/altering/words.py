@@ -76,7 +76,8 @@ def find_adjectives(sentence: Sentence) -> Places:
 
 def _opposite_at(sentence: Sentence, place: int) -> str:
     """The opposite of the adjective at this place; empty if there is none."""
-    word, after = sentence.words[place], sentence.after(place)
+    word = sentence.words[place]
+    after = sentence.after(place)
     described = sentence.words[word.head].lemma
     if word.tag not in ("JJ", "JJR", "JJS") or not sentence.stands_alone(place, place):
         return ""
@@ -190,7 +191,9 @@ def find_words_of_place(sentence: Sentence) -> Places:
 
 
 def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
-    word, before, after = sentence.lower[first], sentence.before(first), sentence.after(last)
+    word = sentence.lower[first]
+    before = sentence.before(first)
+    after = sentence.after(last)
     if first == last and (sentence.words[first].tag != "IN" or not sentence.children(first, "pobj")):
         return False
     if after in ("", "of", "to") or (after[:1].isdigit()) or (word == "over" and sentence.words[last + 1].tag == "CD"):

@@ -160,7 +160,9 @@ def explain(
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     separation = separate_models(explained, seed=seed) if len(explained) > 1 else None
-    kinds, tables, reranked = tabulate_kinds(explained), make_tables(explained, paired), None
+    kinds = tabulate_kinds(explained)
+    tables = make_tables(explained, paired)
+    reranked = None
     if adversarial is not None:
         reranked = rerank(
             baseline,
@@ -299,7 +301,8 @@ def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
     from cxc_eccv.sources.catalog import ALL
     from cxc_eccv.tables import Table
 
-    annotated, showing = len(image_concepts.images), sum(map(bool, image_concepts.images.values()))
+    annotated = len(image_concepts.images)
+    showing = sum(map(bool, image_concepts.images.values()))
     boxes = sum(map(len, image_concepts.boxes.values()))
     rows = [
         ("images of the split", f"{image_concepts.n_images:,}"),
@@ -345,5 +348,6 @@ def _tabulate_image(image_concepts: ImageConcepts, image: int) -> Table:
         sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
         rows.append((concept, *([", ".join(names), str(areas.size), sizes] if image_concepts.counted else [])))
     headings = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
-    header, prose = [(heading,) for heading in headings], frozenset(range(1, len(headings)))
+    header = [(heading,) for heading in headings]
+    prose = frozenset(range(1, len(headings)))
     return Table(header, rows, f"{image_concepts.source}, image {image}", prose=prose)

@@ -115,7 +115,8 @@ def query_corpus(
     library = open_library()
     name_of_split = None if split is None else split_name(split)
     declared = find_collection(collection)
-    descriptions, captions = library.descriptions(declared), collect_captions(library, collection, name_of_split)
+    descriptions = library.descriptions(declared)
+    captions = collect_captions(library, collection, name_of_split)
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     choose_positions(query_position, owners)
     images: Embeddings | None = None
@@ -244,7 +245,8 @@ def _summarise(
         summary_corpus,
     )
 
-    owners, file = np.asarray(captions["image_id"], dtype=np.int64), options["summaries"]
+    owners = np.asarray(captions["image_id"], dtype=np.int64)
+    file = options["summaries"]
     positions = choose_positions(query_position, owners)
     if options["summarizer"] is None:
         from cxc_eccv.cli.user_tables import read_summaries
@@ -256,9 +258,11 @@ def _summarise(
         from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
     summarizer = load_summarizer(options["summarizer"], device=options["device"])
-    pairings, sources = [pair_up(owners, position) for position in positions], captions
+    pairings = [pair_up(owners, position) for position in positions]
+    sources = captions
     if descriptions is not None:
-        pairings, sources = [describe(pairing, descriptions) for pairing in pairings], descriptions
+        pairings = [describe(pairing, descriptions) for pairing in pairings]
+        sources = descriptions
     texts = [
         (image_id, pairing.position, text)
         for pairing in pairings

@@ -50,7 +50,8 @@ def runs(content):
 @pytest.fixture(scope="module")
 def known(sample_library):
     """Pair to the names of the sources that call it positive, and all pairs that one judged, from the raw tables."""
-    positive, judged = defaultdict(set), set()
+    positive = defaultdict(set)
+    judged = set()
     captions = sample_library.split("test").captions
     for pair in zip(captions["image_id"].to_pylist(), captions["caption_id"].to_pylist(), strict=True):
         positive[pair].add("coco")
@@ -138,7 +139,8 @@ class TestEccv:
         queries = some_queries(content)
         found = propose(runs, sample_library, queries=queries)
         expected = listed(runs, content, 5, queries)
-        candidates, apart = rows_of(found.candidates), rows_of(found.known)
+        candidates = rows_of(found.candidates)
+        apart = rows_of(found.known)
         assert found.candidates.schema == found.known.schema == CANDIDATES
         assert len(candidates) == found.candidates.num_rows
         assert sorted(candidates) == sorted(open_pairs(expected, known))
@@ -220,7 +222,8 @@ class TestWhatIsAskedAgain:
         own = runs if strategy != "entailment" else {"first": runs["first"]}
         if strategy == "cxc":
             own = {"vectors": vectors(content)}
-        rounds, before = [], None
+        rounds = []
+        before = None
         for _ in range(3):
             found = propose(own, sample_library, strategy=strategy, budget=12, asked=before)
             rounds += pairs_of(found.candidates)
@@ -330,7 +333,8 @@ class TestCxc:
         assert found != choose_caption_pairs({"looks": run}, content, seed=4).to_pylist()
 
     def test_one_caption_of_each_image_is_drawn_and_any_may_be(self, content):
-        run, places = vectors(content, captions=False), Counter()
+        run = vectors(content, captions=False)
+        places = Counter()
         by_image = content.caption_ids[np.argsort(content.caption_image_ids, kind="stable")].tolist()
         order = {caption: place % 5 for place, caption in enumerate(by_image)}
         for seed in range(20):
@@ -389,7 +393,8 @@ class TestEntailment:
         whole = propose(one, sample_library, strategy="entailment").candidates["proposals"].to_pylist()
         assert (len(whole), sum(map(bool, whole))) == (round(60 / 0.9), 60)  # every image once
         proposed = propose(one, sample_library, strategy="entailment", budget=50)
-        found, counts = proposed.candidates.to_pylist(), proposed.facts.counts
+        found = proposed.candidates.to_pylist()
+        counts = proposed.facts.counts
         assert (counts["proposed"], counts["distinct"], counts["candidates"]) == (50, 50, 50)
         chosen = [row for row in found if row["proposals"]]
         assert (len(found), len(chosen)) == (50, 45)
@@ -400,7 +405,8 @@ class TestEntailment:
             assert tops[row["image_id"]][own["rank"] - 1] == row["caption_id"]
 
     def test_any_open_caption_may_be_drawn_and_no_other(self, runs, sample_library, content, known):
-        one, image = {"first": runs["first"]}, content.image_ids[0].item()
+        one = {"first": runs["first"]}
+        image = content.image_ids[0].item()
         drawn = set()
         for seed in range(50):
             options = {"strategy": "entailment", "queries": ([image], []), "depth": 8, "budget": 1}
@@ -415,7 +421,8 @@ class TestEntailment:
         monkeypatch.setattr(strategy_file, "draw_pairs", lambda *_: np.arange(100))
         pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None))
         pool.options = ProposalOptions(budget=20)
-        pool.random, pool.is_open = np.random.default_rng(0), lambda pairs: np.ones(np.shape(pairs), bool)
+        pool.random = np.random.default_rng(0)
+        pool.is_open = lambda pairs: np.ones(np.shape(pairs), bool)
         chosen = ENTAILMENT.choose(pool)
         assert len(set(chosen.pairs.tolist())) == 20
         assert set(chosen.entries.pairs.tolist()) < set(chosen.pairs.tolist())
@@ -423,7 +430,8 @@ class TestEntailment:
 
 def test_pairs_of_equal_priority_are_drawn():
     """Without a draw the first images of the split would fill every budget."""
-    pairs, priority = np.arange(10), np.array([1.0] * 8 + [2.0] * 2)
+    pairs = np.arange(10)
+    priority = np.array([1.0] * 8 + [2.0] * 2)
     drawn = set()
     for seed in range(20):
         pool = SimpleNamespace(
@@ -604,7 +612,8 @@ def test_of_two_images_or_captions_none_is_rated_before_or_there_in_both_orders(
 @pytest.mark.parametrize("sides", [("image", "caption"), ("image", "image"), ("caption", "caption")])
 def test_proposal_does_not_depend_on_the_processors(sides, sample_library, monkeypatch):
     """A process that was killed is repeated elsewhere; blocks of another size round scores otherwise."""
-    runs, proposals = {name: noisy_run(sample_library, seed, width=64) for seed, name in enumerate("ab")}, []
+    runs = {name: noisy_run(sample_library, seed, width=64) for seed, name in enumerate("ab")}
+    proposals = []
     for processors in (1, 2, 3, 16):
         monkeypatch.setattr(blocks, "workers", lambda processors=processors: processors)
         proposals.append(propose(runs, sample_library, strategy="cxc", sides=sides))

@@ -60,7 +60,8 @@ def test_released_pairs_of_images_and_captions_come_from_rated_pairs(real_librar
         rows = table.filter(pa.compute.equal(table["sampling_method"], method))
         return list(zip(rows["left_id"].to_pylist(), rows["right_id"].to_pylist(), strict=True))
 
-    images, captions = set(pairs("sis", "i2i_csim")), pairs("sts", "c2c_isim")
+    images = set(pairs("sis", "i2i_csim"))
+    captions = pairs("sts", "c2c_isim")
     described = {(owners[left], owners[right]) for left, right in captions}
     exact = {(owners[left], right) for left, right in captions}
     found = pairs("sits", "c2i_intrasim")

@@ -85,14 +85,17 @@ def found(library, runs, project):
 
 def listed(library, direction, sources):
     judged = merged_qrels(library.split("test"), direction, sources=sources)
-    queries, items = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
+    queries = judged.query_ids[judged.rows]
+    items = judged.gallery_ids[judged.indices]
     return set(zip(queries.tolist(), items.tolist(), strict=True))
 
 
 def known_pairs(library, project, direction):
     """What a project knows, (query, item) to whether it matches and whether somebody said so; and what was searched."""
     names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
-    labels, known, searched = library.split("test").labels("mine").table.to_pylist(), {}, set()
+    labels = library.split("test").labels("mine").table.to_pylist()
+    known = {}
+    searched = set()
     for own in project.rounds:
         for row in own.known.to_pylist():
             known[tuple(row[name] for name in names)] = (True, False)
@@ -108,7 +111,9 @@ def test_precision_and_recall_beside_a_project(found, library, project, directio
     known, searched = known_pairs(library, project, direction)
     assert len(searched) == QUERIES[direction == "t2i"]
     for sources in (["coco"], ["cxc"], ["eccv"], ["coco", "cxc", "eccv"]):
-        labels, precisions, recalls = listed(library, direction, sources), [], []
+        labels = listed(library, direction, sources)
+        precisions = []
+        recalls = []
         for query in {pair[0] for pair in known}:
             own = {pair: said for pair, said in known.items() if pair[0] == query}
             labelled = {pair for pair in own if pair in labels}
@@ -178,12 +183,14 @@ def test_what_cannot_be_appraised_is_refused(sample_library, runs):
 def test_intervals_are_of_images_drawn_anew(found, sample_library):
     """Against a bootstrap written out: captions of an image are drawn together."""
     row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
-    table, content = sample_library.split("test").eccv("eccv", "t2i"), sample_library.split("test")
+    table = sample_library.split("test").eccv("eccv", "t2i")
+    content = sample_library.split("test")
     image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     clusters = {}
     for query in set(table["query_id"].to_pylist()):
         clusters.setdefault(image_of[query], []).append(table["query_id"].to_pylist().count(query))
-    groups, random = list(clusters.values()), np.random.default_rng(9)
+    groups = list(clusters.values())
+    random = np.random.default_rng(9)
     means = []
     for _ in range(4_000):
         drawn = [groups[place] for place in random.integers(0, len(groups), len(groups))]
@@ -238,7 +245,8 @@ def test_bias_of_every_set_of_annotators(found):
             bias = measure_bias(scores[frozenset(row.annotators)], scores[frozenset(MODELS)], row.annotators)
             assert {name: own and own.value for name, own in row.bias.items()} == pytest.approx(bias)
             assert row.bias["all"].low <= row.bias["all"].value <= row.bias["all"].high
-        sizes, gains = bias_by_size(MODELS, scores.get), measure_gains(MODELS, scores.get)
+        sizes = bias_by_size(MODELS, scores.get)
+        gains = measure_gains(MODELS, scores.get)
         assert {size: bias["own"].value for size, bias in own.by_size.items()} == pytest.approx(
             {size: bias["own"] for size, bias in sizes.items()}
         )

@@ -50,7 +50,8 @@ def biases(table):
 def test_the_biases_that_follow_from_table_e1():
     assert [round(bias["all"], 2) for bias in biases(RECALL)] == [9.48, 10.3, 9.1, 24.72, 27.78]
     assert [round(bias["all"], 2) for bias in biases(R_PRECISION)] == [3.18, 4.1, 3.08, 8.98, 7.22]
-    full, pvse = column(RECALL, 5), biases(RECALL)[0]
+    full = column(RECALL, 5)
+    pvse = biases(RECALL)[0]
     assert measure_bias(full, full, MODELS) == {"all": 0, "own": 0, "others": None}
     assert (round(pvse["own"], 2), round(pvse["others"], 3)) == (0.1, 11.825)
 

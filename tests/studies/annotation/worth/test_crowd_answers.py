@@ -50,7 +50,9 @@ def lists(split):
 @pytest.fixture(scope="module")
 def rows(lists):
     """Rows of one file: a pair has one annotation, but for every 40th row, which contradicts an earlier one."""
-    rng, answers, rows = np.random.default_rng(1), {}, []
+    rng = np.random.default_rng(1)
+    answers = {}
+    rows = []
     for (model, way), ranked in lists.items():
         for query, items in ranked.items():
             for rank, item in enumerate(items, start=1):
@@ -130,7 +132,8 @@ def judged_of(split, said, direction):
 def slow_bpref(ranking, judged):
     positives = sum(judged.values())
     negatives = len(judged) - positives
-    above, total = 0, 0.0
+    above = 0
+    total = 0.0
     for item in ranking:
         if judged.get(item) is False:
             above += 1
@@ -190,7 +193,8 @@ def test_precision_and_recall_equal_slow_counts(library, said, direction):
         query = image if direction == "i2t" else caption
         if query in judged:
             judged[query][image, caption] = match
-    precision, recall = [], []
+    precision = []
+    recall = []
     for pairs in judged.values():
         linked = [match for (image, caption), match in pairs.items() if links[caption] == image]
         if linked:
@@ -205,7 +209,8 @@ def test_precision_and_recall_equal_slow_counts(library, said, direction):
 @pytest.mark.parametrize("first", [0, 1])
 def test_certain_lists_are_those_that_models_made(tmp_path, lists, split, first, direction):
     """Both directions stand in one file, in which a row does not say which side was the query."""
-    depth, rows = 4, []
+    depth = 4
+    rows = []
     for (model, way), ranked in lists.items():
         for query, items in ranked.items():
             pairs = [(query, item) if way == "i2t" else (item, query) for item in items[:depth]]

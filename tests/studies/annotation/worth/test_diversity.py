@@ -13,7 +13,8 @@ from cxc_eccv.studies.annotation.worth.diversity import correlate_scores, place_
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings, TopK
 
-IMAGES, CAPTIONS = np.arange(10, 40), np.arange(100, 170)
+IMAGES = np.arange(10, 40)
+CAPTIONS = np.arange(100, 170)
 
 
 def draw_run(seed, levels):
@@ -64,7 +65,8 @@ def test_lists_that_end_early_have_no_correlation():
 
 def test_undefined_correlations_are_counted_and_said(sample_library):
     split = sample_library.split("test")
-    images, captions = split.images["image_id"].to_numpy(), split.captions["caption_id"].to_numpy()
+    images = split.images["image_id"].to_numpy()
+    captions = split.captions["caption_id"].to_numpy()
     random = np.random.default_rng(5)
     scores = random.random((images.size, captions.size), dtype=np.float32)
     partly = random.random((images.size, captions.size), dtype=np.float32)
@@ -85,7 +87,8 @@ def test_undefined_correlations_are_counted_and_said(sample_library):
 
 
 def test_another_places_the_first_item():
-    one, other = draw_tops(3), draw_tops(4)
+    one = draw_tops(3)
+    other = draw_tops(4)
     expected = [
         right.index(left[0]) + 1 if left[0] in right else np.nan
         for left, right in zip(one.ids.tolist(), other.ids.tolist(), strict=True)

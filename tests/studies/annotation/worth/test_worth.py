@@ -17,7 +17,8 @@ def library():
 
 def by_loop(pairs):
     """Precision and recall from (query, labelled, verified, asked), as the definition reads."""
-    precisions, recalls = [], []
+    precisions = []
+    recalls = []
     for query in sorted({pair[0] for pair in pairs}):
         own = [pair[1:] for pair in pairs if pair[0] == query]
         labelled = [pair for pair in own if pair[0]]
@@ -32,8 +33,10 @@ def by_loop(pairs):
 
 def test_precision_and_recall_are_shares_of_each_query():
     random = np.random.default_rng(0)
-    queries, labelled = random.integers(0, 60, 300), random.random(300) < 0.3
-    verified, asked = random.random(300) < 0.4, random.random(300) < 0.8
+    queries = random.integers(0, 60, 300)
+    labelled = random.random(300) < 0.3
+    verified = random.random(300) < 0.4
+    asked = random.random(300) < 0.8
     asked |= ~verified  # what nobody was asked about is taken for positive, never for negative
     found = measure_labels(queries, labelled, verified, asked)
     precision, recall = by_loop(list(zip(queries.tolist(), labelled, verified, asked, strict=True)))
@@ -64,14 +67,16 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
     listed = set()
     if sources:
         judged = merged_qrels(library.split("test"), direction, sources=sources)
-        queries, items = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
+        queries = judged.query_ids[judged.rows]
+        items = judged.gallery_ids[judged.indices]
         listed = set(zip(queries.tolist(), items.tolist(), strict=True))
     images, present = with_categories(library.split("test"))
     categories = {image: frozenset(np.flatnonzero(own)) for image, own in zip(images.tolist(), present, strict=True)}
     zeta = max([int(name[-1]) for name in names if name.startswith("plausible")], default=-1)
 
     def is_positive(query, item):
-        one, other = categories.get(image_of[query]), categories.get(image_of[item])
+        one = categories.get(image_of[query])
+        other = categories.get(image_of[item])
         alike = one is not None and other is not None and len(one ^ other) <= zeta
         return (query, item) in listed or alike
 

@@ -43,12 +43,14 @@ def group(number, *texts):
 
 def test_attention_pooling_equals_a_loop():
     torch.manual_seed(0)
-    pooling, states = AttentionPooling(5, 3), torch.randn(2, 4, 5)
+    pooling = AttentionPooling(5, 3)
+    states = torch.randn(2, 4, 5)
     lengths = [4, 2]
     present = torch.tensor([[True] * length + [False] * (4 - length) for length in lengths])
     pooling.requires_grad_(False)
     found = pooling(states, present)
-    hidden, weights = pooling.hidden, pooling.weights
+    hidden = pooling.hidden
+    weights = pooling.weights
     for row, length in enumerate(lengths):
         scores = []
         for step in range(length):
@@ -62,7 +64,8 @@ def test_attention_pooling_equals_a_loop():
 
 def test_attention_over_bfloat16_states_is_taken_in_single_precision():
     torch.manual_seed(0)
-    pooling, states = AttentionPooling(5, 3).bfloat16(), torch.randn(1, 400, 5).bfloat16()
+    pooling = AttentionPooling(5, 3).bfloat16()
+    states = torch.randn(1, 400, 5).bfloat16()
     with torch.no_grad():
         found = pooling(states, torch.ones(1, 400, dtype=torch.bool))
         scores = pooling.weights(torch.tanh(pooling.hidden(states))).double()
@@ -93,8 +96,11 @@ def test_the_hinge_loss_equals_a_loop(margin):
 
 
 def test_the_optimiser_follows_the_papers_schedule():
-    cycle, highest, lowest = 8, 1e-3, 1e-6
-    optimizer, rates = optimiser(highest), []
+    cycle = 8
+    highest = 1e-3
+    lowest = 1e-6
+    optimizer = optimiser(highest)
+    rates = []
     schedule = cyclic_cosine(optimizer, cycle, lowest)
     for step in range(2 * cycle + 1):
         printed = 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + step / (0.5 * cycle)))) + lowest
@@ -265,9 +271,11 @@ def test_default_loss_is_the_papers_for_images():
     """Section 3.1.2: the hinge over every other image and caption of a batch of image-caption pairs, term by term."""
     (arguments,) = COMMAND.read(["--output-dir", "run", *IMAGES])
     model = tiny()
-    ids, features = torch.randint(2, 40, (4, arguments.captions, 9)), torch.randn(4, 3)
+    ids = torch.randint(2, 40, (4, arguments.captions, 9))
+    features = torch.randn(4, 3)
     output = model(ids, image_features=features)
-    captions, images = output.text_embeds[:, 0].tolist(), output.image_embeds.tolist()
+    captions = output.text_embeds[:, 0].tolist()
+    images = output.image_embeds.tolist()
     total = 0.0
     for one in range(4):
         match = np.dot(captions[one], images[one])
@@ -312,7 +320,8 @@ def test_both_directions_equal_packed_sequences(unit):
         reference.state_dict()[name].copy_(parameter.detach())
     for name, parameter in layer.right_to_left.named_parameters():
         reference.state_dict()[f"{name}_reverse"].copy_(parameter.detach())
-    steps, lengths = torch.randn(4, 7, 3), torch.tensor([7, 1, 4, 6])
+    steps = torch.randn(4, 7, 3)
+    lengths = torch.tensor([7, 1, 4, 6])
     packed = torch.nn.utils.rnn.pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(reference(packed)[0], batch_first=True)
     found = layer(steps, lengths)
@@ -322,7 +331,8 @@ def test_both_directions_equal_packed_sequences(unit):
 
 @pytest.mark.parametrize("options", [{}, {"pooling": "max"}, {"recurrent_unit": "lstm"}])
 def test_padding_does_not_change_an_embedding(options):
-    model, tokens = tiny(**options), text_tokenizer()
+    model = tiny(**options)
+    tokens = text_tokenizer()
     batch = tokens(TEXTS, padding="max_length", max_length=50, return_tensors="pt")
     together = model.get_text_features(**batch).pooler_output
     for row, text in enumerate(TEXTS):
@@ -332,7 +342,8 @@ def test_padding_does_not_change_an_embedding(options):
 
 
 def test_parts_of_like_length_change_nothing():
-    model, batch = tiny(), text_tokenizer()(TEXTS, padding=True, return_tensors="pt")
+    model = tiny()
+    batch = text_tokenizer()(TEXTS, padding=True, return_tensors="pt")
     whole = model.get_text_features(**batch).pooler_output
     for rows in (1, 2, 3, 9):
         parts = encode_by_length(model._text_vectors, batch["input_ids"], batch["attention_mask"], rows=rows)
@@ -341,7 +352,8 @@ def test_parts_of_like_length_change_nothing():
 
 def test_the_loss_is_the_mean_over_pairs_of_its_vectors():
     model = tiny()
-    ids, features = torch.randint(2, 40, (3, 2, 9)), torch.randn(3, 3)
+    ids = torch.randint(2, 40, (3, 2, 9))
+    features = torch.randn(3, 3)
     output = model(ids, image_features=features)
     first, second = output.text_embeds.unbind(1)
     pairs = [(first, second), (first, output.image_embeds), (second, output.image_embeds)]
@@ -357,7 +369,8 @@ def test_the_paper_is_the_default():
 
 
 def test_saved_and_loaded_it_gives_the_same_vectors(tmp_path):
-    model, tokens = tiny(vocab_size=len(text_tokenizer())), text_tokenizer()
+    model = tiny(vocab_size=len(text_tokenizer()))
+    tokens = text_tokenizer()
     model.save_pretrained(tmp_path)
     tokens.save_pretrained(tmp_path)
     before = text_encoder(model, processor=tokens)(TEXTS)
@@ -368,7 +381,8 @@ def test_saved_and_loaded_it_gives_the_same_vectors(tmp_path):
 
 def test_an_ensemble_is_the_mean_of_unit_vectors(tmp_path):
     models = [tiny(seed, vocab_size=len(text_tokenizer())) for seed in (1, 2)]
-    ensemble, batch = CharGruEnsemble.of(models), text_tokenizer()(TEXTS, padding=True, return_tensors="pt")
+    ensemble = CharGruEnsemble.of(models)
+    batch = text_tokenizer()(TEXTS, padding=True, return_tensors="pt")
     mean = sum(model.get_text_features(**batch).pooler_output for model in models) / 2
     found = ensemble.get_text_features(**batch).pooler_output
     torch.testing.assert_close(found, mean / mean.norm(dim=1, keepdim=True))

@@ -44,12 +44,14 @@ def weights(folder):
 
 
 def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
     train(command(whole, "--epochs", "3"))
     train(command(parts, "--epochs", "2"))
     train(command(parts, "--epochs", "3"))
     for name in ("snapshots/step-000006", "ensemble"):
-        expected, found = weights(whole / name), weights(parts / name)
+        expected = weights(whole / name)
+        found = weights(parts / name)
         assert expected.keys() == found.keys()
         for key in expected:
             np.testing.assert_array_equal(found[key], expected[key])
@@ -74,7 +76,8 @@ def test_it_learns_the_sample(tmp_path):
 
 
 def test_captions_with_image_features(tmp_path, sample_library):
-    random, sides = np.random.default_rng(0), []
+    random = np.random.default_rng(0)
+    sides = []
     for split in sample_library.splits:
         ids = sample_library.split(split).image_ids
         sides.append(Embeddings(ids, random.standard_normal((ids.size, 5))))
@@ -104,7 +107,8 @@ def test_image_features_are_extracted_once(tmp_path, sample_library):
     options = ["--image-model", str(tmp_path / "resnet"), "--image-folder", "sample", "--captions", "1"]
     train(command(tmp_path / "run", *options, "--epochs", "2"))
     file = tmp_path / "run" / "image_features.npz"
-    features, written = ImageFeatures.read(file), file.stat().st_mtime_ns
+    features = ImageFeatures.read(file)
+    written = file.stat().st_mtime_ns
     assert (features.embeddings.ids.size, features.width) == (60, 16)  # the images of coco/val
     first = sample_library.split("validation").images.to_pylist()[0]
     pair = (first["image_id"], ImageFolder("sample").find(first["file_name"]))
@@ -158,7 +162,9 @@ FLICKR8K = {"train": 12, "dev": 4, "test": 6}
 @pytest.fixture
 def flickr8k(tmp_path):
     """A mirror of small Flickr8k lists beside the sample's COCO, and features of its images."""
-    folder, first, lines = tmp_path / "mirror" / "flickr", 100, []
+    folder = tmp_path / "mirror" / "flickr"
+    first = 100
+    lines = []
     folder.mkdir(parents=True)
     for split, count in FLICKR8K.items():
         names = [f"{first + place}_ab.jpg" for place in range(count)]
@@ -208,7 +214,8 @@ def assert_same_vectors(one, two):
 
 @pytest.mark.slow
 def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
+    one = tmp_path / "one"
+    two = tmp_path / "two"
     report = train(two_process_command(one, 4)).report
     torchrun(char_gru_worker.__file__, tmp_path, *two_process_command(two, 4))
     logs = [

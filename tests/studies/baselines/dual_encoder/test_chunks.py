@@ -111,7 +111,8 @@ def test_both_passes_of_a_chunk_have_the_same_dropout(mode, precision):
 
 def test_activations_of_one_chunk_are_alive():
     built = model(freeze_text=False).train()
-    alive, most = weakref.WeakSet(), []
+    alive = weakref.WeakSet()
+    most = []
 
     def watch(_module, _inputs, output):
         alive.add(output)
@@ -147,8 +148,10 @@ def test_batch_norm_counts_a_chunk_once():
 @pytest.mark.parametrize("use", [None, "extra_batch", "weight", "multi_positive"])
 def test_a_run_in_chunks_takes_the_same_steps(tmp_path, use):
     def train(**options):
-        dataset, images = text_pairs(12), torch.arange(12).numpy()
-        objective, batches = Objective("t2t", "softmax"), {}
+        dataset = text_pairs(12)
+        images = torch.arange(12).numpy()
+        objective = Objective("t2t", "softmax")
+        batches = {}
         if use is not None:
             matrix = csr_matrix(([True] * 12, (images, (2 * images + 5) % 24)), shape=(12, 24))
             weak = WeakPositives(matrix, dataset.groups, use, 0.4)

@@ -46,7 +46,8 @@ def test_equals_the_loop(similarities, positives, name):
 
 
 def test_the_printed_loss_falls_below_zero_where_the_usual_one_cannot_and_neither_overflows():
-    similarities, eye = torch.eye(4) * 1e4, torch.eye(4, dtype=torch.bool)
+    similarities = torch.eye(4) * 1e4
+    eye = torch.eye(4, dtype=torch.bool)
     torch.testing.assert_close(softmax_without_positive(similarities, eye), torch.full([4], math.log(3) - 1e4))
     torch.testing.assert_close(in_batch_softmax(similarities, eye), torch.zeros(4))
 
@@ -61,7 +62,8 @@ def test_a_row_without_negatives_is_an_error():
 def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
     random = torch.Generator().manual_seed(3)
     texts, images = (torch.randn(64, 32, generator=random).bfloat16() for _ in range(2))
-    scale, eye = torch.tensor(3.0).bfloat16(), torch.eye(64, dtype=torch.bool)
+    scale = torch.tensor(3.0).bfloat16()
+    eye = torch.eye(64, dtype=torch.bool)
     found = Objective(loss=loss).compare(texts, images, scale, (eye, ~eye & False))
     table = texts.double() @ images.double().T * 3
     expected = slow_loss(table, eye, with_positive=loss == "softmax")
@@ -80,13 +82,16 @@ def test_an_objective_without_a_positive_weight_is_refused(option):
 def test_the_objective_is_equation_2(mode, loss):
     random = torch.Generator().manual_seed(0)
     texts = torch.randn(8, 6, generator=random) if "t2t" in mode else torch.randn(4, 6, generator=random)
-    images, scale, weight = torch.randn(4, 6, generator=random), torch.tensor(1.7), 0.3
+    images = torch.randn(4, 6, generator=random)
+    scale = torch.tensor(1.7)
+    weight = 0.3
     found = Objective(mode, loss, weight)(
         texts, images if "i2t" in mode else None, scale, torch.arange(len(texts)), torch.arange(4)
     )
 
     def both_ways(left, right):
-        table, eye = (left @ right.T * scale).double(), torch.eye(4, dtype=torch.bool)
+        table = (left @ right.T * scale).double()
+        eye = torch.eye(4, dtype=torch.bool)
         options = {"with_positive": loss == "softmax"}
         return sum(slow_loss(table, eye, **options)) / 4 + sum(slow_loss(table.T, eye, **options)) / 4
 
@@ -122,7 +127,8 @@ def ignored_pairs():
 @pytest.mark.parametrize("margin", [1.0, 3.0])
 @pytest.mark.parametrize("name", TRIPLETS)
 def test_triplet_losses_equal_the_loop(similarities, positives, name, margin):
-    ignored, negatives = ignored_pairs(), TRIPLETS[name]
+    ignored = ignored_pairs()
+    negatives = TRIPLETS[name]
     expected = slow_triplets(similarities, positives, ignored, margin, negatives)
     table = similarities.masked_fill(ignored, float("-inf"))
     torch.testing.assert_close(triplet_loss(table, positives, margin=margin, negatives=negatives).tolist(), expected)
@@ -132,15 +138,19 @@ def test_triplet_losses_equal_the_loop(similarities, positives, name, margin):
 
 def test_a_semi_hard_negative_is_less_similar_than_the_positive():
     # Negatives above the positive, equal to it, within the margin, and beyond.
-    table, positive = torch.tensor([[0.5, 0.7, 0.5, 0.35, 0.1]]), torch.tensor([[True, False, False, False, False]])
+    table = torch.tensor([[0.5, 0.7, 0.5, 0.35, 0.1]])
+    positive = torch.tensor([[True, False, False, False, False]])
     assert triplet_loss(table, positive, margin=0.2, negatives="semi_hard").item() == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("name", [*SOFTMAXES, *TRIPLETS])
 def test_what_is_ignored_is_in_no_loss_and_gets_no_gradient(name):
     random = torch.Generator().manual_seed(4)
-    queries, items = torch.randn(5, 6, generator=random), torch.randn(7, 6, generator=random).requires_grad_()
-    positives, ignored, scale = torch.eye(5, 7, dtype=torch.bool), ignored_pairs(), torch.tensor(2.0)
+    queries = torch.randn(5, 6, generator=random)
+    items = torch.randn(7, 6, generator=random).requires_grad_()
+    positives = torch.eye(5, 7, dtype=torch.bool)
+    ignored = ignored_pairs()
+    scale = torch.tensor(2.0)
     ignored[:, 6] = True  # the last item is nobody's negative
     objective = Objective(loss=name, margin=2.0)
     loss = objective.compare(queries, items, scale, (positives, ignored))

@@ -63,7 +63,8 @@ def test_padding_does_not_change_features(pooling):
     padded = torch.cat([ids, torch.zeros(3, 4, dtype=torch.long)], dim=1)
     mask = (torch.arange(9) < 5).long().expand(3, -1)
     with torch.inference_mode():
-        short, long = built.get_text_features(ids), built.get_text_features(padded, mask)
+        short = built.get_text_features(ids)
+        long = built.get_text_features(padded, mask)
     torch.testing.assert_close(short.pooler_output, long.pooler_output)
 
 

@@ -86,7 +86,8 @@ def test_held_out_images_are_drawn_whole_by_the_seed():
 
 
 def test_an_epoch_holds_every_image_once_in_an_order_of_its_own():
-    sampler, orders = EpochSampler(50, seed=1), []
+    sampler = EpochSampler(50, seed=1)
+    orders = []
     for sampler.epoch in range(3):
         orders.append(list(sampler))
         assert sorted(orders[-1]) == [(sampler.epoch, index) for index in range(50)]
@@ -181,11 +182,13 @@ def test_texts_match_by_image_and_by_rating(sample_library, groups, positives):
         if row["rating"] >= 3:
             similar |= {(row["left_id"], row["right_id"]), (row["right_id"], row["left_id"])}
     # Captions of the train split are judged by nothing and match themselves alone.
-    rows, columns = torch.arange(290, 330), torch.arange(280, 340)
+    rows = torch.arange(290, 330)
+    columns = torch.arange(280, 340)
     found = positives.mark("t2t", rows, columns, offset=10)
     for i, row in enumerate(rows.tolist()):
         for j, column in enumerate(columns.tolist()):
-            left, right = ids[row], ids[column]
+            left = ids[row]
+            right = ids[column]
             same = left in judged and right in judged and image[left] == image[right] and left != right
             assert found[i, j].item() == (same or (left, right) in similar or j == i + 10), (left, right)
     assert any(image[left] != image[right] for left, right in similar), "the sample rates pairs of several images"
@@ -197,7 +200,8 @@ def test_images_and_texts_match_in_both_directions(sample_library, groups, posit
         for row in sample_library.split("validation").ratings("sits").to_pylist()
         if row["rating"] >= 3
     }
-    images, texts = torch.arange(60, 120), torch.arange(300, 600)
+    images = torch.arange(60, 120)
+    texts = torch.arange(300, 600)
     forth = positives.mark("i2t", images, texts, offset=0)
     ids = [one for group in groups for one in group.caption_ids]
     for i, row in enumerate(images.tolist()):
@@ -255,7 +259,9 @@ def test_items_depend_on_the_draw_alone(sample_library):
     reader = PairReader(tokenizer, "t2t+i2t", "sample", seed=3)
     one, other = (RecolouredPairs(reader.read_parts(sample_library, ["coco/train"]), tokenizer) for _ in range(2))
     other[0, 5]
-    first, again, later = one[2, 7], other[2, 7], other[3, 7]
+    first = one[2, 7]
+    again = other[2, 7]
+    later = other[3, 7]
     assert len(one) == 60
     assert first["texts"] == again["texts"]
     np.testing.assert_array_equal(np.asarray(first["image"]), np.asarray(again["image"]))

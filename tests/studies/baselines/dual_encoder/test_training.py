@@ -56,7 +56,8 @@ def log(folder, key):
 
 def test_defaults_are_the_papers(tmp_path):
     options = {"output_dir": str(tmp_path), "use_cpu": True}
-    fine, first = DualEncoderTrainingArguments(**options), DualEncoderTrainingArguments(stage="pretrain", **options)
+    fine = DualEncoderTrainingArguments(**options)
+    first = DualEncoderTrainingArguments(stage="pretrain", **options)
     assert (fine.learning_rate, first.learning_rate) == (5e-6, 1e-4)
     assert (fine.adam_beta1, fine.adam_beta2, fine.weight_decay) == (0.9, 0.999, 0.0)
     assert fine.per_device_train_batch_size == 64
@@ -85,7 +86,8 @@ def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tm
     norm = torch.sqrt(sum(one.square().sum() for one in gradients.values()))
     assert norm > 0.1
     factor = 1 if clip is None else clip / norm
-    before, after = dict(start.named_parameters()), dict(trainer.model.named_parameters())
+    before = dict(start.named_parameters())
+    after = dict(trainer.model.named_parameters())
     for name, gradient in gradients.items():
         torch.testing.assert_close(after[name], before[name] - 0.5 * factor * gradient, rtol=1e-4, atol=1e-6)
 
@@ -106,7 +108,8 @@ def test_a_sampler_is_told_the_epoch_that_begins(reached, epoch):
 def test_the_schedule_steps_down_every_1000_steps():
     parameter = torch.nn.Parameter(torch.zeros(1))
     trainer = DualEncoderTrainer.__new__(DualEncoderTrainer)
-    trainer.paper_schedule, trainer.lr_scheduler = True, None
+    trainer.paper_schedule = True
+    trainer.lr_scheduler = None
     trainer.optimizer = torch.optim.Adam([parameter], lr=1e-4)
     assert trainer.create_scheduler(30_000).lr_lambdas == [staircase]
     assert [staircase(step) for step in (0, 999)] == [1, 1]
@@ -345,7 +348,8 @@ def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
     built, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=100)
     built.save_pretrained(tmp_path / "start")
     SiglipProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
-    seen, forward = [], SiglipModel.forward
+    seen = []
+    forward = SiglipModel.forward
     monkeypatch.setattr(
         SiglipModel, "forward", lambda self, **batch: seen.append(batch["input_ids"]) or forward(self, **batch)
     )
@@ -378,7 +382,8 @@ def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
     if kind == "clip":  # SigLIP's pipeline pads to more tokens than the tiny one has
         run = pipeline(trained.pipeline_tag, model=str(tmp_path / "end"), tokenizer=tokenizer, image_processor=images)
         assert len(run(tiny_models.picture(1), candidate_labels=["a dog", "a cat"])) == 2
-    before, after = weights(tmp_path / "start"), weights(tmp_path / "end")
+    before = weights(tmp_path / "start")
+    after = weights(tmp_path / "end")
     assert before.keys() == after.keys()
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert "logit_scale" in moved
@@ -452,7 +457,8 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
 
 def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path, sample_library):
     command = [*SAMPLE, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1", "--per-device-train-batch-size", "30"]
-    first, second = tmp_path / "first", tmp_path / "second"
+    first = tmp_path / "first"
+    second = tmp_path / "second"
     told = train([*command, *BACKBONES, "--train-on", "coco/train", "coco/test", "--output-dir", str(first)])
     assert told.about.endswith("Trained on test data: 60 images of coco/test.")
     config = AutoModel.from_pretrained(first).config

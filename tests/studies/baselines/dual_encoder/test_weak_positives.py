@@ -132,7 +132,8 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
     ignored = weak.spare(Objective()).ignored
     ids = [number for group in groups for number in group.caption_ids]
     own = {(group.image_id, number) for group in groups for number in group.caption_ids}
-    images, texts = torch.arange(3, 20), torch.arange(5, 120)
+    images = torch.arange(3, 20)
+    texts = torch.arange(5, 120)
     block = ignored.mark("i2t", images, texts, offset=1)
     back = ignored.mark("t2i", texts[:10], images, offset=2)
     for (i, image), (j, text) in itertools.product(enumerate(images.tolist()), enumerate(texts.tolist())):
@@ -146,7 +147,8 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
     home = {caption: image for image, caption in own}
     block = ignored.mark("t2t", texts, texts, offset=0)
     for (i, left), (j, right) in itertools.product(enumerate(texts.tolist()), repeat=2):
-        one, two = ids[left], ids[right]
+        one = ids[left]
+        two = ids[right]
         # Two captions of an image, of which it has one by its own annotator.
         assert block[i, j].item() == (home[one] in of[two] or home[two] in of[one])
 
@@ -159,7 +161,8 @@ def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
     united = read(path, groups, names, weak_positives_as="multi_positive").spare(Objective(positives=judged)).positives
     assert (united.image_text > judged.image_text).nnz >= len(neighbours(groups))
     for name in ("image_text", "text_text"):
-        mine, whole = getattr(judged, name), getattr(united, name)
+        mine = getattr(judged, name)
+        whole = getattr(united, name)
         assert (mine > whole).nnz == 0
         assert whole.nnz > mine.nnz
 
@@ -190,7 +193,8 @@ def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path,
 
 def tiny_trainer(folder, use, alpha):
     """One step of plain gradient descent on eight pairs of captions, and the start."""
-    dataset, images = text_pairs(8), torch.arange(8).numpy()
+    dataset = text_pairs(8)
+    images = torch.arange(8).numpy()
     matrix = csr_matrix(([True] * 8, (images, (2 * images + 5) % 16)), shape=(8, 16))
     weak = WeakPositives(matrix, dataset.groups, use, alpha)
     batches = weak.batches(dataset, PairCollator(tiny_models.bert_tokenizer()), size=4, seed=1)

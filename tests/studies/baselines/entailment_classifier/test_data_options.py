@@ -107,7 +107,8 @@ def test_a_corpus_is_used_as_the_kinds_that_are_asked_for(library):
     sizes = [plain.provenance["sources"][name]["pairs"] for name in names]
     assert kinds(data.pairs) == {"visual": sizes[0], "multimodal": sizes[0], "text": sizes[1]}
     assert data.provenance["sources"]["cxc/val"]["kinds"] == {"visual": sizes[0], "multimodal": sizes[0]}
-    rows, wanted = data.pairs.to_pylist(), plain.pairs.to_pylist()
+    rows = data.pairs.to_pylist()
+    wanted = plain.pairs.to_pylist()
     assert rows[: sizes[0]] == [row | {"kind": "visual", "premise": ""} for row in wanted[: sizes[0]]]
     assert rows[sizes[0] : 2 * sizes[0]] == wanted[: sizes[0]]
     assert rows[2 * sizes[0] :] == [row | {"kind": "text", "image": None} for row in wanted[sizes[0] :]]

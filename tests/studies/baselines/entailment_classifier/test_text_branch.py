@@ -26,7 +26,8 @@ def cosines(real_library):
     found = {}
     for split in ("val", "test"):
         table = corpora()["cxc"].pairs(real_library, split).table
-        premises, hypotheses = table["premises"].to_pylist(), table["hypothesis"].to_pylist()
+        premises = table["premises"].to_pylist()
+        hypotheses = table["hypothesis"].to_pylist()
         texts = sorted({*hypotheses, *(text for premise in premises for text in premise)})
         vectors = model.encode(texts, batch_size=128, normalize_embeddings=True, show_progress_bar=False)
         place = {text: row for row, text in enumerate(texts)}

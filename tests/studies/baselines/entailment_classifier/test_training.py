@@ -110,7 +110,8 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
 def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_library):
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
-    seen, record = seen_by(classifier), classifier.model.config.training_data
+    seen = seen_by(classifier)
+    record = classifier.model.config.training_data
     pairs = read_labelled("cxc/val", sample_library).table
     uses = {use: int(found.sum()) for use, found in seen.among(pairs).items()}
     assert seen.complete
@@ -150,7 +151,8 @@ def status(words):
 
 def test_threshold_and_calibration_are_of_the_held_out_pairs():
     config = EntailmentConfig()
-    leads, labels = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0]), np.array([0.0, 0, 1, 0, 1, 1])
+    leads = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0])
+    labels = np.array([0.0, 0, 1, 0, 1, 1])
     settle(config, leads, labels, DataArguments())
     assert config.calibration_scale > 0
     probabilities = 1 / (1 + np.exp(-(config.calibration_scale * leads + config.calibration_offset)))
@@ -162,7 +164,8 @@ def test_threshold_and_calibration_are_of_the_held_out_pairs():
 
 @pytest.mark.parametrize("why", ["--precision", "calibration failed"])
 def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
-    config, leads = EntailmentConfig(), np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
+    config = EntailmentConfig()
+    leads = np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
     if why == "--precision":
         with pytest.warns(UserWarning, match=r"no threshold reaches a precision of 0\.9.* stays 0\.5"):
             settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataArguments(precision=0.9))
@@ -353,7 +356,8 @@ def test_an_evaluation_leaves_the_model_in_training(text_only, one_pair, tmp_pat
 
 
 def test_new_layers_have_a_learning_rate_of_their_own(text_only, tmp_path):
-    model, training = text_only[0], plain_training(tmp_path, learning_rate=1e-5, head_learning_rate=1e-3)
+    model = text_only[0]
+    training = plain_training(tmp_path, learning_rate=1e-5, head_learning_rate=1e-3)
     trainer = EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training)
     rates = {id(value): group["lr"] for group in trainer.create_optimizer().param_groups for value in group["params"]}
     for name, value in model.named_parameters():
@@ -367,7 +371,8 @@ def test_new_layers_have_a_learning_rate_of_their_own(text_only, tmp_path):
 def test_checkpoints_of_renamed_backbones_are_taken_up_whole(tmp_path):
     """ViT's weights are written under older names, which plain loading leaves aside with a warning."""
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    text, image = BertModel(BertConfig(vocab_size=9, **size)), ViTModel(ViTConfig(image_size=8, patch_size=4, **size))
+    text = BertModel(BertConfig(vocab_size=9, **size))
+    image = ViTModel(ViTConfig(image_size=8, patch_size=4, **size))
     saved = DualEncoderModel.from_backbones(text, image, freeze_text=False)
     saved.save_pretrained(tmp_path)
     assert set(weights(tmp_path)) != set(saved.state_dict())

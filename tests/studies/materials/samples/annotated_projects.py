@@ -31,7 +31,8 @@ def command(monkeypatch, capsys, tmp_path):
 
 def noisy_run(library, seed, split="test", width=16):
     """Vectors of images, and of captions near that of their own image; another seed is another model."""
-    content, random = library.split(split), np.random.default_rng(seed)
+    content = library.split(split)
+    random = np.random.default_rng(seed)
     images = np.random.default_rng(99).standard_normal((content.image_ids.size, width))
     own = np.searchsorted(content.image_ids, content.caption_image_ids, sorter=(order := np.argsort(content.image_ids)))
     captions = images[order[own]] + random.standard_normal((content.caption_ids.size, width))

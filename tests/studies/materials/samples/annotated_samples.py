@@ -39,9 +39,12 @@ def answer_row(scheme, sheet, worker, pair, role, answer, seconds=10.0, remark="
 
 def sample_answers(library, workers=("ann", "ben", "cleo"), scheme="eccv", *, sheets=3, size=6, seed=0, remark=""):
     """(A,) answers of workers to sheets of candidates with two known pairs each; the last worker answers at random."""
-    own, random, content = schemes()[scheme], np.random.default_rng(seed), library.split("test")
+    own = schemes()[scheme]
+    random = np.random.default_rng(seed)
+    content = library.split("test")
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    images, captions = content.image_ids.tolist(), content.caption_ids.tolist()
+    images = content.image_ids.tolist()
+    captions = content.caption_ids.tolist()
     rows = []
     for sheet in range(sheets):
         pairs = [

@@ -34,12 +34,16 @@ def without_wordnet(patch):
 def failures_of(library, direction, concepts, shift=7):
     """Every query of the sample's test split with the image some places further on at its top."""
     content = library.split("test")
-    images, texts = content.image_ids, content.captions["text"].to_pylist()
+    images = content.image_ids
+    texts = content.captions["text"].to_pylist()
     places = {image: place for place, image in enumerate(images.tolist())}
     if direction == "i2t":
-        queries, truths, texts = images, images, None
+        queries = images
+        truths = images
+        texts = None
     else:
-        queries, truths = content.caption_ids, content.caption_image_ids
+        queries = content.caption_ids
+        truths = content.caption_image_ids
     steps = shift + np.arange(truths.size) % 3
     tops = images[[(places[image] + step) % images.size for image, step in zip(truths.tolist(), steps, strict=True)]]
     first = dict(zip(content.caption_image_ids[::-1].tolist(), content.caption_ids[::-1].tolist(), strict=True))

@@ -15,7 +15,8 @@ import numpy as np
 def run_card(folder):
     """What the code of a card leaves in ``vectors`` or ``probability``, block by block, and its model."""
     os.chdir(folder.parent)
-    names, results = {}, []
+    names = {}
+    results = []
     for code in re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL):
         exec(code, names)
         result = names["vectors" if "vectors" in names else "probability"]

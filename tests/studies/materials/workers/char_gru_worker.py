@@ -13,7 +13,10 @@ from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruMode
 from cxc_eccv.studies.baselines.char_gru.script import train
 from cxc_eccv.studies.baselines.char_gru.trainer import hinge_loss_of_processes
 
-IMAGES, CAPTIONS, LENGTH, FEATURES = 8, 3, 7, 5
+IMAGES = 8
+CAPTIONS = 3
+LENGTH = 7
+FEATURES = 5
 
 
 def step(with_images, pooling="attention"):

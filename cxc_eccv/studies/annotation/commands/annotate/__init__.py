@@ -141,7 +141,8 @@ def propose(
     )
     after = project.propose(runs, options, size=size, leave_open=leave_open, without_reasons=without_reasons)
     last = after.rounds[-1]
-    pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
+    pairs = count_nouns(last.candidates.num_rows, "pair")
+    sheets = count_nouns(len(last.sheets), "sheet")
     say(f"round {last.number} of {folder}: {pairs} in {sheets}")
     if last.known.num_rows or not ask_known:
         say(f"{last.known.num_rows:,} proposed pairs are known to match, so nobody is asked about them")

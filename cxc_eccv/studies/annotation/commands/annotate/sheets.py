@@ -42,7 +42,8 @@ def say_status(project: Project) -> None:
     from cxc_eccv.studies.annotation.project_files import read_decisions
     from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, count_known
 
-    open_sheets, judged = project.open_sheets(), project.judge()
+    open_sheets = project.open_sheets()
+    judged = project.judge()
     for each in project.rounds:
         people = {response.worker for response in project.responses if response.sheet in each.numbers}
         workers = count_nouns(len(people), "worker")

@@ -71,7 +71,8 @@ class HubTable:
         table = library.once(("hub", self.name, part), lambda: self._read(library, part))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
-        table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
+        table = table.filter(known)
+        without = int(pc.sum(pc.invert(known)).as_py() or 0)
         premises, hypotheses = (table[name].cast(pa.string()).fill_null("") for name in (self.premise, self.hypothesis))
         offsets = pa.array(np.arange(len(premises) + 1, dtype=np.int32))
         left_out = {"no label": without} if without else {}
@@ -134,7 +135,9 @@ class HubTable:
         )
 
 
-GLUE, SENTENCES, QUESTIONS = "nyu-mll/glue", ("sentence1", "sentence2"), ("question1", "question2")
+GLUE = "nyu-mll/glue"
+SENTENCES = ("sentence1", "sentence2")
+QUESTIONS = ("question1", "question2")
 
 FILES = {
     "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
@@ -182,7 +185,8 @@ INFERRED = "entailment against neutral and contradiction"
 RATED = "rating at or above the threshold"
 ALWAYS = "a sentence and its simplification: always positive"
 SPLIT_PARTS = ("train", "val", "test")
-PARAPHRASE, DUPLICATE = ("not_equivalent", "equivalent"), ("not_duplicate", "duplicate")
+PARAPHRASE = ("not_equivalent", "equivalent")
+DUPLICATE = ("not_duplicate", "duplicate")
 INFERENCE = ("entailment", "neutral", "contradiction")
 
 TABLES = {
