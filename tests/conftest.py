@@ -313,7 +313,5 @@ def sample_content(sample_library):
     """A report of the sample with per-query values, and its example queries."""
     from report_samples import sample_report
 
-    from cxc_eccv.evaluation.examples import collect_examples
-
-    run, report = sample_report(sample_library)
-    return report, collect_examples(run, report, sample_library)
+    report = sample_report(sample_library)[1]
+    return report, report.examples

@@ -215,6 +215,7 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
     _check_equal("the data's edition", models, [facts.edition for facts in data])
     _check_equal("the data's version", models, [facts.version for facts in data])
     _check_equal("the split", models, [model.report.provenance.split for model in models])
+    _check_equal("the options", models, [model.report.provenance.options for model in models])
     parts = [model.report.provenance.restriction.left_out_sha256 for model in models]
     if parts[0] != parts[1]:
         scored = [model.report.restriction or "the whole split" for model in models]

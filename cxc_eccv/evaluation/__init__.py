@@ -10,7 +10,7 @@
       | score     a judge labels unjudged pairs; Measured.values: values of queries -> their mean or median, with bounds
       |           and intervals by bootstrap over images; numbers over a whole task
       | doubts    what makes the numbers suspect
-      | report    reasons, provenance -> Report
+      | report    make_report: reasons, provenance -> Report; examples: what the run retrieves for chosen queries
     report.json
 
 With "all" tasks, those that cannot be computed are skipped with the reason; for a named task this is an error. The

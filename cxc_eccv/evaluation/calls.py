@@ -13,24 +13,22 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_al
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
 from cxc_eccv.evaluation.examples import collect_examples
-from cxc_eccv.evaluation.make_report import describe_run, make_report
+from cxc_eccv.evaluation.make_report import make_report
+from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
-from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, describe_parts, make_plan
-from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
+from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, make_plan
 from cxc_eccv.evaluation.request import Fields, Request
-from cxc_eccv.evaluation.score import MeasuredPart, find_faults, measure, score_parts
+from cxc_eccv.evaluation.score import score_parts
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.report import Report
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.run import find_encoding, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks
 from cxc_eccv.types.ids import check_type
-from cxc_eccv.types.model_options import FROM_CARD, check_training_data
-from cxc_eccv.types.provenance import LabelFacts, Provenance
+from cxc_eccv.types.provenance import RestrictionFacts
 
 
 def evaluate(
@@ -144,11 +142,11 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
         measured = measure(ranker, plan)
         scored = score_parts(plan, measured)
         doubts = find_doubts(Evidence(run, measured, scored))
-        report = make_report(plan, scored, _describe(run, plan, ranker.scoring), doubts)
+        report = make_report(plan, scored, doubts, ranker)
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
-    return replace(report, examples=collect_examples(run, report, library)) if request.per_query else report
+    return replace(report, examples=collect_examples(ranker, plan, report)) if request.per_query else report
 
 
 def plan_run(run: Run, request: Request, library: Library) -> Plan:
@@ -163,28 +161,6 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
     plan = make_plan(request, library, run)
     raise_all(find_faults(run, plan))
     return plan
-
-
-def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Provenance:
-    """What a report says of the run and its model, the part of the split, and other labels."""
-    request, named, labels = plan.request, plan.request.training_data, LabelFacts()
-    record = {} if run.path is None else read_record(run.path) or {}
-    trained_on = check_training_data(named) if named else tuple(record.get("training_data") or ())
-    if plan.sources:
-        ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
-        repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
-        labels = replace(describe_sources(plan.sources, plan.library.split(request.split)), repeats=repeats)
-    facts = describe_run(run, plan.parts)
-    return Provenance(
-        run=replace(facts, encoding=facts.encoding or find_encoding(record)),
-        similarity=scoring["similarity"],
-        similarity_from=scoring["similarity_from"],
-        model=run.model if request.name is None else request.name,
-        trained_on=trained_on,
-        trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
-        restriction=describe_parts(request, run, plan.splits.values()),
-        labels=labels,
-    )
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
@@ -266,10 +242,19 @@ def report_of_ranks(
         variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.reads == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
         parts.append(MeasuredPart(PlannedPart(metrics, direction, (need,)), (need.of_ranks(ranks),)))
-    plan = Plan(request, library, [each.part for each in parts], {}, [], {}, ())
+    plan = Plan(
+        request=request,
+        library=library,
+        parts=[each.part for each in parts],
+        skipped={},
+        refused=[],
+        splits={},
+        restriction=RestrictionFacts(),
+        sources=(),
+    )
     scored = score_parts(plan, parts)
     doubts = find_doubts(Evidence(None, parts, scored))
-    return make_report(plan, scored, Provenance(model=request.name), doubts)
+    return make_report(plan, scored, doubts)
 
 
 def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant[Any], Measured[Any]]]:

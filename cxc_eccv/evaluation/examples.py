@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation.plan import find_parts
-from cxc_eccv.evaluation.request import Request
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.judgments.evidence.source import (
     Thresholds,
     gather,
@@ -19,13 +18,11 @@ from cxc_eccv.judgments.evidence.source import (
     official_sources,
 )
 from cxc_eccv.judgments.merging import MergedPairs, merge
-from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.registry import tasks
+from cxc_eccv.ranking import Ranked
 from cxc_eccv.report import Report
 from cxc_eccv.report.best_ranks import COCO, BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA, LABELS_COLUMN, no_examples
-from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, find_positions, find_sides
 
@@ -35,33 +32,37 @@ GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 SHOWN_ITEMS = 10
 
 
-def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
-    """The example queries of a report with their top ten items; an empty table holds the reason in its metadata."""
-    ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
+def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
+    """The example queries of a report with their top ten items; an empty table holds the reason in its metadata.
+
+    A few queries are ranked once more: their choice follows from the ranks of all, and the top items of every query
+    would take longer than all ranks, as ranks within one modality need half of a product.
+    """
+    ranks = best_ranks(report)
     directions = directions_judged(ranks)
     if not directions:
         return no_examples("no task ranked the whole galleries of the split")
-    whole, similarity = library.split(report.provenance.split), report.provenance.similarity
-    # Items that the report left out are not shown.
-    facts = report.provenance.restriction
-    request = Request(split=whole.name, limit=facts.limit, allow_missing=bool(facts.allow_missing))
-    part = find_parts(request, library, run, [whole.collection]).get(whole.collection, whole)
+    computed = {result.task for result in report.results}
+    tasks = [part.task for part in plan.parts if part.task.name in computed]
+    sources = plan.sources or find_sources_read(tasks)
+    whole = plan.library.split(plan.request.split)
+    part = plan.splits.get(whole.collection, whole)  # items that the report left out are not shown
     parts, reasons = [], []
     for direction in directions:
         merged = merge(whole, direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
         chosen = [
             query
-            for query in chosen_queries(ranks, direction, linked=not report.labels)
+            for query in chosen_queries(ranks, direction, linked=not plan.sources)
             if query.query_id in asked  # others have positives only outside the gallery
         ]
         try:
             positives = part.cut(_positives(merged, direction, chosen), direction)
-            top = _retrieve(run, direction, positives, similarity)
+            top = _find_top(ranker, direction, positives)
         except RunTooShallow as error:
             reasons.append(str(error))
             continue
-        parts.append(_table(merged, direction, chosen, top, whole, categories=categories))
+        parts.append(_table(merged, direction, chosen, top, whole, categories=read_categories(tasks)))
     if not parts:
         return no_examples("; ".join(reasons))
     return pa.concat_tables(parts, promote_options="default")  # label files do not judge pairs within one modality
@@ -117,22 +118,15 @@ def _largest(values: FloatArray, above: int) -> IntArray:
     return order[values[order] > above]
 
 
-def sources_of(report: Report) -> tuple[str, ...]:
-    """Sources of labels that the report's tasks have read; showing them needs no further raw file."""
-    if report.labels:
-        return report.provenance.labels.sources
-    read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
+def find_sources_read(tasks: Iterable[Task]) -> tuple[str, ...]:
+    """Sources of labels that the tasks have read; showing them needs no further raw file."""
+    read = {"coco"}.union(*(task.label_sources for task in tasks))
     return tuple(name for name in official_sources() if name in read)
 
 
-def reads_categories(report: Report) -> bool:
-    """Whether one of the report's tasks has read the object categories of images."""
-    return any(task.parts_with("matches") for task in _tasks_of(report))
-
-
-def _tasks_of(report: Report) -> list[Task]:
-    names = dict.fromkeys(result.task for result in report.results)
-    return [tasks()[name] for name in names if name in tasks()]
+def read_categories(tasks: Iterable[Task]) -> bool:
+    """Whether one of the tasks has read the object categories of images."""
+    return any(task.parts_with("matches") for task in tasks)
 
 
 def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
@@ -146,8 +140,7 @@ def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) ->
     )
 
 
-def _retrieve(run: Run, direction: str, judgments: Judgments, similarity: str | None) -> TopK:
-    ranker = ranked(run, Options(similarity))
+def _find_top(ranker: Ranked, direction: str, judgments: Judgments) -> TopK:
     depth = ranker.limit_depth(SHOWN_ITEMS, judgments, direction)
     if not depth:
         raise RunTooShallow(f"a {direction} ranking to show holds only its query")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +10,32 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv import version
-from cxc_eccv.evaluation.needs import Scored
-from cxc_eccv.evaluation.plan import Plan, PlannedPart
+from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.evaluation.needs import Need, Scored
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.policies import Judge
-from cxc_eccv.evaluation.request import Request
+from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
+from cxc_eccv.evaluation.request import RECORDED
 from cxc_eccv.evaluation.score import ScoredPart
+from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.report import Report
 from cxc_eccv.report.files import PER_QUERY_SCHEMA
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.run import find_encoding, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import SIDES, find_positions
-from cxc_eccv.types.provenance import DataFacts, ItemFacts, JudgeFacts, Package, Provenance, RunFacts
+from cxc_eccv.types.model_options import FROM_CARD, check_training_data
+from cxc_eccv.types.provenance import (
+    DataFacts,
+    EncodingFacts,
+    ItemFacts,
+    LabelFacts,
+    Package,
+    Provenance,
+    RunFacts,
+    find_options,
+)
 
 
 def per_query_table(scored: Sequence[Scored]) -> pa.Table:
@@ -45,26 +59,57 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
 
 
-def make_report(plan: Plan, scored: Sequence[ScoredPart], facts: Provenance, doubts: Mapping[str, str]) -> Report:
-    """The report of what was scored; ``facts`` are those about the run."""
-    library, request = plan.library, plan.request
+def make_report(
+    plan: Plan, scored: Sequence[ScoredPart], doubts: Mapping[str, str], ranker: Ranked | None = None
+) -> Report:
+    """The report of what was scored; without a ``ranker`` there was no run, but only ranks."""
     shown = [row for each in scored for row in each.rows if row.variant.shown]
     reasons = plan.skipped | {key: reason for each in scored for key, reason in each.reasons.items()}
-    labels: dict[str, Any] = {}
-    for task in {each.part.task.name: each.part.task for each in scored}.values():
-        labels |= task.facts(library.split(request.split, task.collection))
-    facts = replace(request.record(facts), unjudged=_describe_judge(request, scored), **labels)
-    provenance = make_provenance(library, request.split, facts)
-    table = per_query_table(shown) if request.per_query else None
+    table = per_query_table(shown) if plan.request.per_query else None
+    provenance = describe_evaluation(plan, scored, ranker)
     return Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
 
 
-def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> JudgeFacts | None:
-    """Who labelled unjudged pairs, and how many of each part."""
-    if not isinstance(request.judge, Judge):
-        return None
-    pairs = {each.part.key: each.n_asked for each in scored if each.n_asked}
-    return replace(request.judge.facts, pairs=pairs)
+def describe_evaluation(plan: Plan, scored: Sequence[ScoredPart], ranker: Ranked | None) -> Provenance:
+    """All that the numbers were computed from: options, run and its model, part of the split, labels, versions."""
+    request = plan.request
+    run = None if ranker is None else ranker.run
+    scoring = Ranked.scoring if ranker is None else ranker.scoring
+    record = {} if run is None or run.path is None else read_record(run.path) or {}
+    named = request.training_data
+    trained_on = check_training_data(named) if named else tuple(record.get("training_data") or ())
+    judge = request.judge
+    asked = {each.part.key: each.n_asked for each in scored if each.n_asked}
+    facts = Provenance(
+        seed=request.seed,
+        confidence=request.level,
+        intervals="none" if request.level is None else request.intervals,
+        bounds_depth=request.depth if request.bounds else None,
+        answers=request.answers.facts if isinstance(request.answers, Answers) else None,
+        unjudged=replace(judge.facts, pairs=asked) if isinstance(judge, Judge) else None,
+        run=RunFacts() if run is None else describe_run(run, plan.needs, find_encoding(record)),
+        similarity=scoring["similarity"],
+        similarity_from=scoring["similarity_from"],
+        model=run.model if request.name is None and run is not None else request.name,
+        trained_on=trained_on,
+        trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
+        restriction=plan.restriction,
+        labels=_describe_labels(plan),
+        options=find_options(request, RECORDED),
+    )
+    of_tasks: dict[str, Any] = {}
+    for task in {each.part.task.name: each.part.task for each in scored}.values():
+        of_tasks |= task.facts(plan.library.split(request.split, task.collection))
+    return make_provenance(plan.library, request.split, replace(facts, **of_tasks))
+
+
+def _describe_labels(plan: Plan) -> LabelFacts:
+    """The labels that replace those of the tasks, and the parts that are alike with them."""
+    if not plan.sources:
+        return LabelFacts()
+    ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
+    repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
+    return replace(describe_sources(plan.sources, plan.library.split(plan.request.split)), repeats=repeats)
 
 
 def make_provenance(library: Library, split: str = "", facts: Provenance | None = None) -> Provenance:
@@ -80,13 +125,18 @@ def make_provenance(library: Library, split: str = "", facts: Provenance | None 
     return replace(facts or Provenance(), package=package, numpy=np.__version__, data=data, split=split)
 
 
-def describe_run(run: Run, parts: Iterable[PlannedPart]) -> RunFacts:
-    """Facts about the run: kind, file, hash, sizes, and how many of its items no task needs."""
-    needs, facts = [need for part in parts for need in part.needs], run.facts()
+def describe_run(run: Run, needs: Sequence[Need[Any, Any]], encoding: EncodingFacts | None = None) -> RunFacts:
+    """Facts about the run: kind, file, hash, sizes, how many of its items no task needs, and what made it.
+
+    ``encoding`` is what the record beside the file says; a run that was encoded now knows it.
+    """
+    facts = run.facts()
     sides: dict[str, ItemFacts] = {}
     for side in SIDES:
         items: ItemFacts | None = getattr(facts, side)
         if items is not None:
             used = find_positions(run.ids(side), collect_ids(side, needs))[1]
             sides[side] = replace(items, outside_the_tasks=int((~used).sum()))
-    return replace(facts, images=sides.get("images"), captions=sides.get("captions"))
+    return replace(
+        facts, images=sides.get("images"), captions=sides.get("captions"), encoding=facts.encoding or encoding
+    )

@@ -63,6 +63,7 @@ class Plan:
     skipped: dict[str, str]  # key to reason
     refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
     splits: Mapping[Collection, Split]  # collection to the part of its split that is scored, if it is not whole
+    restriction: RestrictionFacts  # what a report says of these parts
     sources: tuple[str, ...]  # sources of labels that replace those of the tasks
 
     def find_split(self, task: Task) -> Split:
@@ -98,8 +99,18 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
     choice = _choose_tasks(request, sides, library, skipped)
     chosen = [each._replace(task=relabel(each.task, labels)) for each in choice]
     collections = [each.task.collection for each in chosen] or [COCO]
-    splits = find_parts(request, library, sides, collections, whole)
-    plan = Plan(request, library, parts, skipped, refused, splits, labels)
+    unreadable = _read_unreadable(sides)
+    splits = _find_parts(request, library, sides, collections, whole, unreadable)
+    plan = Plan(
+        request=request,
+        library=library,
+        parts=parts,
+        skipped=skipped,
+        refused=refused,
+        splits=splits,
+        restriction=_describe_parts(request, tuple(splits.values()), unreadable),
+        sources=labels,
+    )
     for each in chosen:
         task, named = each.task, each.is_named
         remedy = keep_labels(request.sources, library)
@@ -276,16 +287,16 @@ def _find_reason(collection: Collection, sides: Sides, library: Library, split: 
 NONE = np.empty(0, dtype=np.int64)
 
 
-def find_parts(
+def _find_parts(
     request: Request,
     library: Library,
     sides: Sides,
     collections: Iterable[Collection],
-    whole: Split | None = None,
+    whole: Split | None,
+    unreadable: IntArray,
 ) -> dict[Collection, Split]:
     """Collection to the part of its split that is scored; empty if nothing restricts the whole splits."""
     may_lack = _find_sides_that_may_lack(request, sides)
-    unreadable = _read_unreadable(sides)
     if request.limit is None and not request.allow_missing and not unreadable.size and sides.corpus is None:
         return {} if whole is None else dict.fromkeys(collections, whole)
     splits = {each: whole or library.split(request.split, each) for each in collections}
@@ -320,9 +331,8 @@ def _find_sides_that_may_lack(request: Request, sides: Sides) -> tuple[str, ...]
     return (find_sides(directions[0])[0],)
 
 
-def describe_parts(request: Request, sides: Sides, parts: Iterable[Split]) -> RestrictionFacts:
-    """What a report says of the parts that were scored; empty if nothing was left out."""
-    parts = list(parts)
+def _describe_parts(request: Request, parts: Sequence[Split], unreadable: IntArray) -> RestrictionFacts:
+    """What a report says of the parts that are scored; empty if nothing is left out."""
     left_out = [np.sort(np.concatenate([NONE, *(part.left_out(side) for part in parts)])) for side in SIDES]
     if not any(ids.size for ids in left_out):
         return RestrictionFacts()
@@ -334,7 +344,7 @@ def describe_parts(request: Request, sides: Sides, parts: Iterable[Split]) -> Re
     return RestrictionFacts(
         limit=request.limit,
         allow_missing=request.allow_missing or None,
-        unreadable_images=int(np.intersect1d(_read_unreadable(sides), first).size) or None,
+        unreadable_images=int(np.intersect1d(unreadable, first).size) or None,
         images=images,
         captions=captions,
         left_out_sha256=hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out)).hexdigest(),

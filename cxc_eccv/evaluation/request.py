@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypedDict
 
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -20,7 +21,6 @@ from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.ids import check_type, shorten
 from cxc_eccv.types.model_options import check_training_data
-from cxc_eccv.types.provenance import Provenance
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
@@ -152,17 +152,38 @@ class Request(Intervals):
         of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.judge, "probabilities", None)
         return of_judge
 
-    def record(self, provenance: Provenance) -> Provenance:
-        """The provenance with the options that a report records."""
-        answers = self.answers.facts if isinstance(self.answers, Answers) else None
-        depth = self.depth if self.bounds else None
-        return replace(Intervals.record(self, provenance), bounds_depth=depth, answers=answers)
-
     def on(self, library: Library, collection: Collection) -> Request:
         """This request with the judge's classifier for the data."""
         if not isinstance(self.judge, Judge):
             return self
         return replace(self, judge=self.judge.on(library.split(self.split, collection)))
+
+
+RECORDED: Mapping[str, str | None] = MappingProxyType(
+    {
+        "tasks": "scores",
+        "metrics": "scores",
+        "split": "provenance/split",
+        "sources": "provenance/labels/sources",
+        "limit": "provenance/restriction/limit",
+        "allow_missing": "provenance/restriction/allow_missing",
+        "similarity": "provenance/similarity",
+        "device": None,
+        "block_size": None,
+        "intervals": "provenance/intervals",
+        "confidence": "provenance/confidence",
+        "seed": "provenance/seed",
+        "unjudged": "results",
+        "bounds": "results",
+        "bounds_depth": "provenance/bounds_depth",
+        "probabilities": "results",
+        "answers": "provenance/answers",
+        "per_query": None,
+        "name": "provenance/model",
+        "training_data": "provenance/trained_on",
+    }
+)
+"""Field of a request to its entry of report.json; None if it changes no value. Others are in provenance/options."""
 
 
 def _check_names(option: str, names: str | Sequence[str] | None) -> None:

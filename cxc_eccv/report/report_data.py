@@ -148,6 +148,8 @@ class ReportData:
     def departure(self) -> str:
         """What was scored instead of the whole split, the labels of each task and unmodified files; empty for these.
 
+        Options that have no entry of their own are named too, if they differ from their defaults.
+
         Example:
             >>> from cxc_eccv.types.provenance import RestrictionFacts, SideShare
             >>> part = RestrictionFacts(images=SideShare(198, 5000))
@@ -156,10 +158,12 @@ class ReportData:
         """
         counts = self.provenance.restriction.counts
         modified = self.provenance.data.modified
+        options = ", ".join(f"{name}={value}" for name, value in self.provenance.options.items())
         faults = [
             ", ".join(["a part of the split", *counts]) if counts else "",
             f"the labels {self.labels} instead of those of each task" if self.labels else "",
             f"modified raw files, {', '.join(modified)}" if modified else "",
+            f"other options, {options}" if options else "",
         ]
         return " and ".join(filter(None, faults))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated
+import json
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
 
 from cxc_eccv.types.json_records import null_if, to_json
 from cxc_eccv.types.strict_json import SHARE, Json, JsonObject
@@ -282,6 +283,7 @@ class Provenance:
         trained_on_from: who says so.
         restriction: the part of the split that was scored.
         labels: the labels that replace those of the tasks.
+        options: options that differ from their defaults and have no entry of their own.
         others: further entries, which are only shown.
         command: the command line.
 
@@ -311,5 +313,21 @@ class Provenance:
     trained_on_from: str | None = None
     restriction: RestrictionFacts = field(default_factory=RestrictionFacts)
     labels: LabelFacts = field(default_factory=LabelFacts)
+    options: JsonObject = field(default_factory=dict)
     others: JsonObject = field(default_factory=dict)
     command: str | None = None
+
+
+def find_options(request: Any, recorded: Container[str]) -> JsonObject:  # noqa: ANN401 - a dataclass
+    """The options of a request that differ from their defaults, without the fields that are ``recorded`` elsewhere.
+
+    Example:
+        >>> from cxc_eccv.statistics import Intervals
+        >>> find_options(Intervals(seed=3, intervals="none"), recorded=("seed",))
+        {'intervals': 'none'}
+    """
+    changed = {each.name: getattr(request, each.name) for each in fields(request) if each.name not in recorded}
+    defaults = type(request)()
+    options = {name: value for name, value in changed.items() if value != getattr(defaults, name)}
+    written: JsonObject = json.loads(json.dumps(options, default=str))
+    return written

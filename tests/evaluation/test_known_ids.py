@@ -5,8 +5,8 @@ import pytest
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
+from cxc_eccv.evaluation.measure import find_unknown_ids
 from cxc_eccv.evaluation.needs import Ranks
-from cxc_eccv.evaluation.score import find_unknown_ids
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO

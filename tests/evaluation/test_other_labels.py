@@ -19,7 +19,6 @@ from cxc_eccv.comparison.paper_tables import paper_tables
 from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
-from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.console import render
@@ -401,7 +400,7 @@ def test_shown_queries_tell_what_the_labels_say(library, reports, scores, tmp_pa
     file = write_label_file(tmp_path_factory.mktemp("shown") / "x.parquet", sample_library, pairs, gains, name="theirs")
     own = Library("sample", labels=[file])
     found = ce.evaluate(run, data_dir=own, sources=("coco", "theirs"), per_query=True, **QUIET)
-    table = collect_examples(run, found, own)
+    table = found.examples
     assert set(table["coco_rank"].to_pylist()) == {None}
     assert "label_dependent" not in table["group"].to_pylist()
     labelled = dict(zip(pairs, gains, strict=True))
@@ -422,7 +421,7 @@ def test_shown_queries_tell_what_the_labels_say(library, reports, scores, tmp_pa
     replace(found, examples=table).save(folder)
     assert "theirs: no match" in (folder / "report.html").read_text()
     assert ce.load_report(folder).examples["labels_theirs"].to_pylist() == table["labels_theirs"].to_pylist()
-    assert not [name for name in collect_examples(run, plain, library).column_names if name.startswith("labels_")]
+    assert not [name for name in plain.examples.column_names if name.startswith("labels_")]
 
 
 def test_papers_models_do_not_stand_beside_it(reports):

@@ -17,7 +17,6 @@ from cxc_eccv.cli.app import main
 from cxc_eccv.comparison import ScoredReport, compare, join, published_tables
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.registry import task
 from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report
@@ -232,14 +231,14 @@ def test_images_that_encode_left_out_are_counted(sample_library, report_of, tmp_
 
 
 def test_every_form_says_so(sample_library, capsys):
-    run, report = sample_report(sample_library, limit=25)
+    _, report = sample_report(sample_library, limit=25)
     said = "25 of 60 images and 125 of 300 captions (the first 25 by id)"
     assert report.restriction == said
     print_report(report)
     console = capsys.readouterr().out
     assert said in " ".join(console.split())
     assert console.count("Scores on a part of the split") == 1
-    page = Page(report, collect_examples(run, report, sample_library))
+    page = Page(report, report.examples)
     for text in (render_html(page), render_markdown(page)):
         assert "25 of 60 images" in text.partition("captions")[0]
         assert "Part of the split" in text
@@ -247,8 +246,8 @@ def test_every_form_says_so(sample_library, capsys):
 
 
 def test_no_query_shows_what_is_left_out(sample_library):
-    run, report = sample_report(sample_library, limit=25)
-    examples = collect_examples(run, report, sample_library)
+    _, report = sample_report(sample_library, limit=25)
+    examples = report.examples
     content = sample_library.split("test")
     first = np.sort(content.image_ids)[:25]
     there = {

@@ -5,7 +5,6 @@ import oracles
 import pytest
 from report_samples import near_run, sample_report
 
-from cxc_eccv.evaluation.examples import collect_examples, reads_categories, sources_of
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
@@ -150,8 +149,8 @@ def test_positives_stand_last_among_ties(sample_library):
         Embeddings(content.image_ids, np.ones((content.image_ids.size, 4))),
         Embeddings(content.caption_ids, np.ones((content.caption_ids.size, 4))),
     )
-    run, report = sample_report(sample_library, alike)
-    for row in collect_examples(run, report, sample_library).to_pylist():
+    _, report = sample_report(sample_library, alike)
+    for row in report.examples.to_pylist():
         assert not row["positive"]
 
 
@@ -166,7 +165,7 @@ def test_scores_and_rankings_show_the_same_items(run, table, sample_library):
     expected = [row for row in table.to_pylist() if row["direction"] in ("i2t", "t2i")]
     for other in (ScoresRun(*ids, matrix), rankings):
         _, report = sample_report(sample_library, other)
-        rows = collect_examples(other, report, sample_library).to_pylist()
+        rows = report.examples.to_pylist()
         shown = {(row["query_id"], row["item_id"], row["rank"]) for row in rows}
         assert shown == {(row["query_id"], row["item_id"], row["rank"]) for row in expected}
         assert (rows[0]["score"] is None) == (other is rankings)
@@ -178,7 +177,7 @@ def test_items_are_ranked_by_the_similarity_of_the_report(run, sample_library):
     scores = run.images.vectors @ long.captions.vectors.T
     best = dict(zip(run.images.ids.tolist(), run.captions.ids[scores.argmax(axis=1)].tolist(), strict=True))
     _, report = sample_report(sample_library, long, similarity="dot")
-    rows = collect_examples(long, report, sample_library).to_pylist()
+    rows = report.examples.to_pylist()
     first = [(row["query_id"], row["item_id"]) for row in rows if row["direction"] == "i2t" and row["rank"] == 1]
     assert first
     assert all(best[image] == caption for image, caption in first)
@@ -190,24 +189,25 @@ def test_rankings_cut_short_show_what_they_hold(run, sample_library):
         t2i={int(q): run.images.ids[row] for q, row in zip(run.captions.ids, ranked, strict=True)}
     )
     _, report = sample_report(sample_library, cut)
-    table = collect_examples(cut, report, sample_library)
+    table = report.examples
     assert set(table["rank"].to_pylist()) == {1, 2, 3, 4, 5, 6}
     assert None in table["coco_rank"].to_pylist()
 
 
 def test_labels_are_those_that_the_tasks_have_read(sample_library):
     """Entailment takes what CxC rated and ECCV Caption verified for entailed; its examples say so."""
-    run, report = sample_report(sample_library, tasks=["coco_5k", "entailment"])
-    assert sources_of(report) == ("coco", "cxc", "eccv", "entailment")
-    assert not reads_categories(report)
-    rows = collect_examples(run, report, sample_library).to_pylist()
+    _, report = sample_report(sample_library, tasks=["coco_5k", "entailment"])
+    rows = report.examples.to_pylist()
     assert any(row["cxc_rating"] is not None for row in rows)
-    run, report = sample_report(sample_library, tasks="coco_5k")
-    rows = collect_examples(run, report, sample_library).to_pylist()
+    for name in ("coco", "cxc", "eccv", "entailment"):
+        assert any(row[name] is not None for row in rows)
+    assert {row["same_categories"] for row in rows} == {None}
+    _, report = sample_report(sample_library, tasks="coco_5k")
+    rows = report.examples.to_pylist()
     assert rows
     for name in ("cxc", "eccv", "entailment", "cxc_rating", "same_categories"):
         assert {row[name] for row in rows} == {None}
-    run, report = sample_report(sample_library, tasks="plausible_match")
-    table = collect_examples(run, report, sample_library)
+    _, report = sample_report(sample_library, tasks="plausible_match")
+    table = report.examples
     assert table.num_rows == 0
     assert "whole galleries" in reason_of(table)

@@ -13,7 +13,6 @@ from report_samples import report_of_ranks
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.report import Report, saving
 from cxc_eccv.report.best_ranks import best_ranks
 from cxc_eccv.report.charts import curve_panels, line_chart
@@ -206,7 +205,7 @@ def test_shallow_rankings_make_a_whole_folder(sample_library, tmp_path, kind, di
 def check_folder(run, library, folder, **options):
     """The report of a run, of which a whole folder was written."""
     report = evaluate(run, data_dir=library, per_query=True, progress=False, **options)
-    write_folder(folder, replace(report, examples=collect_examples(run, report, library)))
+    write_folder(folder, report)
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     return report
 

@@ -42,7 +42,7 @@ WRAPPED = {
     ),
     "counts to ranks": ("ranking.ranked:rank_positives",),
     "judgments": ("evaluation.calls:make_plan", "ranking.counts:MergedJudgments.of"),
-    "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
+    "checks of the run": ("evaluation.calls:find_faults", "evaluation.make_report:describe_run"),
     "bootstrap": (
         "statistics.intervals:ClusterBootstrap.__init__",
         "statistics.intervals:ClusterBootstrap.means",

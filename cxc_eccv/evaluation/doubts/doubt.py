@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cxc_eccv.evaluation.measure import MeasuredPart
 from cxc_eccv.evaluation.needs import MeasuredRanks, Scored
-from cxc_eccv.evaluation.score import MeasuredPart, ScoredPart
+from cxc_eccv.evaluation.score import ScoredPart
 from cxc_eccv.runs import Run
 from cxc_eccv.types import FloatArray, IntArray, Result
 

@@ -14,7 +14,7 @@ from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.make_report import describe_run, make_provenance
-from cxc_eccv.evaluation.plan import Plan, describe_parts
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import check_name
@@ -133,11 +133,11 @@ def explain_run(
         "left_out": dict(concepts.left_out),
     }
     facts = Provenance(
-        run=describe_run(run, chosen.parts),
+        run=describe_run(run, chosen.needs),
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
         model=model,
-        restriction=describe_parts(chosen.request, run, chosen.splits.values()),
+        restriction=chosen.restriction,
         others={
             "collection": split.collection.name,
             "concepts": about,

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName, raise_all
 from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.plan import Plan, make_plan
-from cxc_eccv.evaluation.score import find_faults, images_behind
+from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity

@@ -41,7 +41,7 @@ from cxc_eccv.studies.annotation.worth.sets import (
 )
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.provenance import Provenance, find_options
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
@@ -147,6 +147,10 @@ class AppraisalRequest(Intervals):
         return pa.concat_tables([table for each in project.rounds for table in (each.candidates, each.known)])
 
 
+RECORDED = ("split", "seed", "confidence", "runs", "project", "preferences")
+"""Fields of a request with an entry of their own in the record; the others are among its options."""
+
+
 def appraise(library: Library, request: AppraisalRequest | None = None) -> Appraisal:
     """Measure the quality of sets of labels, and the bias of the models that proposed them.
 
@@ -170,7 +174,9 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
         "labels": {name: dict(file.facts) for name in files if (file := split.labels(name)) and file.facts},
         "models": {name: to_json(run.facts()) for name, run in request.runs.items()},
     }
-    facts = Provenance(seed=request.seed, confidence=request.confidence, others=others)
+    facts = Provenance(
+        seed=request.seed, confidence=request.confidence, options=find_options(request, RECORDED), others=others
+    )
     facts = make_provenance(library, split.name, facts)
     preferences = tuple(request.preferences)
     return Appraisal(split.name, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)

@@ -1,0 +1,120 @@
+"""One pass over a run for all that a plan needs, after the faults that keep it from being computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds
+from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
+from cxc_eccv.evaluation.needs import Measured, Need
+from cxc_eccv.evaluation.plan import Plan, PlannedPart
+from cxc_eccv.metrics.kinds import Variant
+from cxc_eccv.ranking import Ranked, ranked
+from cxc_eccv.ranking.ranked import collect_ids
+from cxc_eccv.ranking.readers import RowReader
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
+from cxc_eccv.types import SIDES, IntArray, Judgments, find_positions, other_side
+from cxc_eccv.types.ids import find_distinct
+
+NAMED = 3
+SWAP_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredPart:
+    """A part of a task, and what was measured for its needs; whether the run tells equal scores."""
+
+    part: PlannedPart
+    measured: tuple[Measured[Any], ...]
+    knows_ties: bool = True
+
+    @property
+    def metrics(self) -> list[tuple[Variant[Any], Measured[Any]]]:
+        """Each metric, in the order of the plan, with what it is computed from."""
+        of_labels = {variant.label: each for each in self.measured for variant in each.need.variants}
+        variants = self.part.metrics.parts[self.part.name]
+        return [(variant, of_labels[variant.label]) for variant in variants if variant.label in of_labels]
+
+    @property
+    def errors(self) -> dict[str, CxcEccvError]:
+        """Label to error, for the metrics that cannot be computed."""
+        return {label: error for each in self.measured for label, error in each.errors.items()}
+
+
+def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
+    """What one pass over the run computes for every need."""
+    readings = {need: need.reading(ranker) for need in plan.needs}
+    judgments: dict[str, tuple[str, Judgments]] = {}
+    readers: dict[str, list[RowReader]] = {}
+    for need, reading in readings.items():
+        if reading.judgments is not None:
+            judgments[need.key] = need.direction, reading.judgments
+        if reading.all_readers:
+            readers.setdefault(need.direction, []).extend(reading.all_readers)
+    ranks = ranker.rank_all(judgments, readers)
+
+    def finish(need: Need[Any, Any]) -> Measured[Any]:
+        reading = readings[need]
+        similarities = None if reading.pairs is None else ranker.compare(reading.pairs, need.direction)
+        return need.measured(replace(reading, ranks=ranks.get(need.key), similarities=similarities))
+
+    return [
+        MeasuredPart(part, tuple(map(finish, part.needs)), ranker.knows_ties(part.needs[0].direction))
+        for part in plan.parts
+    ]
+
+
+def find_faults(run: Run, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
+    """What keeps a plan from being computed: one error for mistaken ids, else what it refuses and the ids at fault.
+
+    ``split`` is what the plan scores, if it stands for the split of the tasks.
+    """
+    missing = ranked(run).find_missing(plan.needs)
+    unknown = find_unknown_ids(run, plan.needs, plan.library, {part.task.collection for part in plan.parts})
+    faults = [*plan.refused, *missing, *unknown]
+    # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
+    if faults or plan.request.allow_missing:
+        scored = [*(plan.find_split(part.task) for part in plan.parts), *plan.splits.values()]
+        whole = split or next((each.whole for each in scored), None)
+        mistake = None if whole is None else describe_mistaken_ids(run, whole)
+        if mistake is not None:
+            return [MissingIds(mistake) if missing else UnknownIds(mistake)]
+    return faults
+
+
+def find_unknown_ids(
+    run: Run, needs: Sequence[Need[Any, Any]], library: Library, collections: Iterable[Collection]
+) -> list[CxcEccvError]:
+    """An error for each side of a run with items that are not in the data."""
+    errors: list[CxcEccvError] = []
+    for side in SIDES if needs else ():
+        ids = run.ids(side)
+        unknown = ids[~find_positions(ids, collect_ids(side, needs))[1]]
+        if unknown.size:
+            unknown = unknown[~find_positions(unknown, _read_known_ids(side, library, collections))[1]]
+        if unknown.size:
+            count, first = f"{unknown.size} of {ids.size}", ", ".join(map(str, unknown[:NAMED]))
+            advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
+            if find_positions(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
+                advice = f"These ids are {other_side(side)}: images and captions look swapped."
+            place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
+            errors.append(UnknownIds(f"{place}. {advice}"))
+    return errors
+
+
+def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
+    try:
+        splits = [library.split(name, each) for each in set(collections) for name in library.read_splits(each)]
+    except SourceMissing:
+        return np.empty(0, dtype=np.int64)
+    if side == "images":
+        return find_distinct(np.concatenate([split.image_ids for split in splits]))
+    captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
+    return find_distinct(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
