@@ -52,6 +52,26 @@ def reports():
     }
 
 
+def option():
+    """The low end of an interval with and without the new option, and where two reports have it."""
+    from cxc_eccv.evaluation import evaluate
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.baselines.untrained.random import draw_run
+
+    library = Library("sample")
+    run, asked = draw_run(library.split()), {"tasks": "coco_5k", "metrics": "mrr", "data_dir": library}
+    plain, changed = evaluate(run, **asked), evaluate(run, **asked, draws=50)
+    output = FOLDER / "drawn"
+    words = ("--tasks", "coco_5k", "--data-dir", "sample", "--output", str(output), "--draws", "50")
+    command("evaluate", str(FOLDER / "run.npz"), *words)
+    return {
+        "low": changed.results[0].low,
+        "low by default": plain.results[0].low,
+        "recorded": dict(changed.provenance.options),
+        "in the file": json.loads((output / "report.json").read_text())["provenance"]["options"],
+    }
+
+
 def built():
     """Rules and groups of the config ``retrieval``, and the card of a folder with the new config."""
     from cxc_eccv.builders.dataset_config import dataset_configs
@@ -105,6 +125,7 @@ def main():
     os.environ.pop("CXC_ECCV_DATA", None)
     warnings.simplefilter("ignore")
     found = {"list": command("list", "--data-dir", "sample"), **reports(), **built()}
+    found["option"] = option()
     found["pairs"] = labelled_pairs()
     found["baseline"] = command("baseline", "letters", "--data-dir", "sample")
     found["further"] = further_labels()

@@ -66,12 +66,30 @@ ADDITIONS = ROOT / "examples" / "additions"
 def recipes():
     """Path to text of the files that the page writes, and of those that it names."""
     page = DOCS / "contributing.md"
-    named = [(TITLE.search(block.info), block.text) for block in blocks_of(page)]
-    files = {match["path"]: text for match, text in named if match}
+    named = [(TITLE.search(block.info), block) for block in blocks_of(page)]
+    files = {match["path"]: block.text for match, block in named if match and block.language != "diff"}
     for path in filter(Path.is_file, ADDITIONS.rglob("*.*")):
         assert f"`{path.relative_to(ROOT).as_posix()}`" in page.read_text(encoding="utf-8")
         files[f"cxc_eccv/{path.relative_to(ADDITIONS).as_posix()}"] = path.read_text(encoding="utf-8")
     return files
+
+
+def changes():
+    """Path and changed lines of every change that the page makes to a file: the lines before, and those after."""
+    for block in blocks_of(DOCS / "contributing.md"):
+        if block.language == "diff":
+            for part in block.text.split("@@\n"):
+                lines = part.splitlines()
+                before, after = ([line[1:] for line in lines if line[0] in f" {sign}"] for sign in "-+")
+                yield TITLE.search(block.info)["path"], before, after
+
+
+def change(file, before, after):
+    """Replace lines of a file that stand in it once."""
+    text = "\n" + file.read_text(encoding="utf-8")
+    before, after = ("\n{}\n".format("\n".join(lines)) for lines in (before, after))
+    assert text.count(before) == 1, (file, before)
+    file.write_text(text.replace(before, after)[1:], encoding="utf-8")
 
 
 def run(copy, *arguments):
@@ -103,6 +121,8 @@ def copy(tmp_path_factory):
     for path, text in files.items():
         before = (folder / path).read_text(encoding="utf-8") if (folder / path).exists() else ""
         (folder / path).write_text(before + text, encoding="utf-8")
+    for path, before, after in changes():
+        change(folder / path, before, after)
     for generator in sorted((folder / "tools").glob("generate_*.py")):
         run(folder, str(generator))
     return folder
@@ -170,6 +190,13 @@ def test_doubt_is_shown_above_the_scores(found):
     assert "has queries of 60 images" in found["doubts"]["few_images"]
     for shown in (found["console"], found["page"], found["html"]):
         assert shown.index("has queries of 60 images") < shown.index("Found@R")
+
+
+def test_option_changes_intervals_and_is_recorded(copy, found):
+    option = found["option"]
+    assert option["recorded"] == option["in the file"] == {"draws": 50}
+    assert option["low"] != option["low by default"]
+    assert "Bootstrap samples." in (copy / "docs/reference/cli.md").read_text()
 
 
 def test_a_task_is_evaluated_shown_and_ranked(copy, found):

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest
+from cxc_eccv.studies.annotation.worth.appraisal import RECORDED, AppraisalRequest
 from cxc_eccv.studies.annotation.worth.appraisal import appraise as measure
 from cxc_eccv.studies.annotation.worth.appraisal_tables import (
     appraisal_to_json,
@@ -161,6 +161,42 @@ def test_sets_verdicts_and_queries_can_be_named(sample_library):
     found = appraise(sample_library, "validation", sets=[["eccv"]])
     assert not found.counts
     assert "no set of labels has a positive" in found.not_computed["counts"]
+
+
+CHANGES = {
+    "intervals": "none",
+    "confidence": 0.9,
+    "seed": 5,
+    "split": "validation",
+    "sets": (("coco",),),
+    "verified": ("cxc",),
+    "queries": "all",
+    "similarity": "dot",
+}
+"""Field of a request that no other test sets, to a value that differs from its default."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_option_is_in_the_record(name, sample_library):
+    requests = [AppraisalRequest(), AppraisalRequest(**{name: CHANGES[name]})]
+    plain, changed = (measure(sample_library, request).provenance for request in requests)
+    assert plain != changed
+    assert name in RECORDED or name in changed.options
+
+
+def test_every_option_is_in_the_record(found):
+    assert {field.name for field in fields(AppraisalRequest)} == {*CHANGES, "runs", "project", "preferences"}
+    assert found.provenance.others["models"].keys() == set(MODELS)
+    assert found.provenance.others["labels"].keys() == {"mine"}
+    assert len(found.preferences) == 2
+
+
+def test_new_option_reaches_the_record(sample_library):
+    field = ("emphasis", int, 1)
+    kind = make_dataclass("Emphasised", [field], bases=(AppraisalRequest,), frozen=True, kw_only=True, eq=False)
+    record = json.loads(appraisal_to_json(measure(sample_library, kind(emphasis=3))))
+    assert record["provenance"]["options"] == {"emphasis": 3}
+    assert "options" not in json.loads(appraisal_to_json(measure(sample_library, kind())))["provenance"]
 
 
 def test_what_cannot_be_appraised_is_refused(sample_library, runs):
