@@ -236,16 +236,21 @@ def report_of_ranks(
         1.0
     """
     parts = []
+    wholes = {}
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
-        metrics = choose_metrics(task(name), None)
-        variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.reads == "ranks")
-        need = Ranks(metrics.task, direction, judgments, variants)
-        parts.append(MeasuredPart(PlannedPart(metrics, direction, (need,)), (need.of_ranks(ranks),)))
+        ranked_task = task(name)
+        metrics = choose_metrics(ranked_task, None)
+        variants = tuple(variant for variant in metrics[direction] if variant.spec.reads == "ranks")
+        need = Ranks(ranked_task, direction, judgments, variants)
+        part = PlannedPart(ranked_task, direction, metrics[direction], (need,))
+        parts.append(MeasuredPart(part, (need.of_ranks(ranks),)))
+        wholes[ranked_task.name] = PlannedPart(ranked_task, "", metrics[""])
     plan = Plan(
         request=request,
         library=library,
         parts=[each.part for each in parts],
+        wholes=wholes,
         skipped={},
         refused=[],
         splits={},

@@ -39,8 +39,7 @@ class MeasuredPart:
     def metrics(self) -> list[tuple[Variant[Any], Measured[Any]]]:
         """Each metric, in the order of the plan, with what it is computed from."""
         of_labels = {variant.label: each for each in self.measured for variant in each.need.variants}
-        variants = self.part.metrics.parts[self.part.name]
-        return [(variant, of_labels[variant.label]) for variant in variants if variant.label in of_labels]
+        return [(variant, of_labels[variant.label]) for variant in self.part.variants if variant.label in of_labels]
 
     @property
     def errors(self) -> dict[str, CxcEccvError]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,28 +24,18 @@ from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, IntArray, find_positions, find_sides
 from cxc_eccv.types.provenance import RestrictionFacts, SideShare
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskMetrics:
-    """The metrics of one task."""
-
-    task: Task
-    parts: Mapping[str, tuple[Variant[Any], ...]]  # by direction or kind of rated pairs; "" for the whole task
-    strict: bool  # whether the user named the metrics, so that each must be computed
+Metrics = dict[str, tuple[Variant[Any], ...]]
+"""Part of a task, a direction or a kind of rated pairs, to its metrics; "" for those of the whole task."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedPart:
-    """One part of one task: its metrics and their needs."""
+    """One part of one task, or the whole task: its metrics and their needs."""
 
-    metrics: TaskMetrics
+    task: Task
     name: str  # empty for the whole task
-    needs: tuple[Need[Any, Any], ...]
-
-    @property
-    def task(self) -> Task:
-        """The declaration of the task."""
-        return self.metrics.task
+    variants: tuple[Variant[Any], ...]
+    needs: tuple[Need[Any, Any], ...] = ()
 
     @property
     def key(self) -> str:
@@ -60,6 +50,7 @@ class Plan:
     request: Request
     library: Library
     parts: list[PlannedPart]
+    wholes: dict[str, PlannedPart]  # name of a task to the metrics over all its parts
     skipped: dict[str, str]  # key to reason
     refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
     splits: Mapping[Collection, Split]  # collection to the part of its split that is scored, if it is not whole
@@ -105,6 +96,7 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
         request=request,
         library=library,
         parts=parts,
+        wholes={},
         skipped=skipped,
         refused=refused,
         splits=splits,
@@ -184,22 +176,24 @@ def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[Plan
         return [], {task.name: str(error)}
     if plan.sources:
         remedy = keep_labels(plan.request.sources, plan.library)
-        fitting, reasons = drop_other_labels(task, {name: metrics.parts[name] for name in (*names, "")}, remedy)
-        metrics = replace(metrics, parts=fitting)
+        metrics, reasons = drop_other_labels(task, {name: metrics[name] for name in (*names, "")}, remedy)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
-            parts.append(PlannedPart(metrics, name, _find_needs(plan, sides, metrics, name)))
+            needs = _find_needs(plan, sides, task, name, metrics[name])
+            parts.append(PlannedPart(task, name, metrics[name], needs))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise
             reasons[f"{task.name}/{name}"] = str(error)
     if named and not parts:
         raise InvalidOption(f"{task.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
+    plan.wholes[task.name] = PlannedPart(task, "", metrics[""])
     return parts, reasons
 
 
-def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tuple[Need[Any, Any], ...]:
-    variants, task = metrics.parts[part], metrics.task
+def _find_needs(
+    plan: Plan, sides: Sides, task: Task, part: str, variants: tuple[Variant[Any], ...]
+) -> tuple[Need[Any, Any], ...]:
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     needs: list[Need[Any, Any]] = []
@@ -216,7 +210,7 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
     return tuple(needs)
 
 
-def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
+def choose_metrics(task: Task, metrics: Sequence[str] | None) -> Metrics:
     """The named metrics, or the default metrics of a task; raises NotApplicable if none is defined for the task."""
     named = [metric_variants(name) for name in (metrics if metrics is not None else task.metrics)]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
@@ -233,7 +227,7 @@ def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
     }
     if not any(parts.values()):
         raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return TaskMetrics(task, parts | {"": _once(Variant(spec, {}) for spec in sums)}, strict=metrics is not None)
+    return parts | {"": _once(Variant(spec, {}) for spec in sums)}
 
 
 def _find_undefined(metrics: Sequence[str], chosen: Sequence[ChosenTask]) -> Iterator[CxcEccvError]:
@@ -241,7 +235,7 @@ def _find_undefined(metrics: Sequence[str], chosen: Sequence[ChosenTask]) -> Ite
     for metric in metrics:
         for task, names, _ in chosen:
             try:
-                parts = choose_metrics(task, [metric]).parts
+                parts = choose_metrics(task, [metric])
             except NotApplicable:
                 continue
             if any(parts[name] for name in (*names, "")):

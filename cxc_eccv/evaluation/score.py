@@ -36,14 +36,17 @@ class ScoredPart:
 
 def score_parts(plan: Plan, parts: Sequence[MeasuredPart]) -> list[ScoredPart]:
     """The results of all parts, and of each whole task after its parts; raises errors of metrics that were named."""
-    raise_all(error for part in parts if part.part.metrics.strict for error in part.errors.values())
+    if plan.request.metrics is not None:
+        raise_all(error for part in parts for error in part.errors.values())
     scorer = Scorer(plan.library, plan.request)
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
     by_task: dict[str, list[ScoredPart]] = {}
     for each in scored:
         by_task.setdefault(each.part.task.name, []).append(each)
-    return [each for of_task in by_task.values() for each in (*of_task, scorer.score_whole(of_task))]
+    return [
+        each for name, of_task in by_task.items() for each in (*of_task, scorer.score_whole(plan.wholes[name], of_task))
+    ]
 
 
 class Scorer:
@@ -74,12 +77,11 @@ class Scorer:
         rows = [self._with_interval(row) for row in self._resample(part, rows)]
         return ScoredPart(part, rows, _of_shown(part, reasons), sum(each.n_asked for each in measured.values()))
 
-    def score_whole(self, parts: Sequence[ScoredPart]) -> ScoredPart:
+    def score_whole(self, whole: PlannedPart, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
-        whole = PlannedPart(parts[0].part.metrics, "", ())
         scored = {each.part.name: each.rows for each in parts}
         rows, reasons = [], {}
-        for variant in whole.metrics.parts[""]:
+        for variant in whole.variants:
             names = [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
             keys = {f"{name}/{row.variant.label}" for name in names for row in scored.get(name, ())}
             needed = {f"{name}/{label}": name for name in names for label in variant.spec.inputs}
@@ -214,7 +216,7 @@ def _count_decided(rows: Sequence[Scored]) -> int:
 
 def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:
     """Report key to reason, without metrics that are computed only for others."""
-    hidden = {variant.label for variant in part.metrics.parts[part.name] if not variant.shown}
+    hidden = {variant.label for variant in part.variants if not variant.shown}
     return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}
 
 
