@@ -241,6 +241,7 @@ def _check_models(context: typer.Context, models: Sequence[_Model], request: Req
     """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
     from cxc_eccv.encoding.evaluate_model import check_before_encoding, find_photographs
     from cxc_eccv.evaluation.calls import plan_run
+    from cxc_eccv.ranking import ranked
     from cxc_eccv.types import SIDES
 
     if context.params["model"]:
@@ -252,7 +253,7 @@ def _check_models(context: typer.Context, models: Sequence[_Model], request: Req
     elif len(models) > 1:
         for model in models:
             try:
-                plan_run(model.load(), request, library)
+                plan_run(ranked(model.load(), request.make_options()), request, library)
             except InvalidOption as error:  # which does not name the file
                 raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
+from cxc_eccv.errors import InvalidOption, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
 from cxc_eccv.evaluation.examples import collect_examples
@@ -20,7 +20,7 @@ from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, make_pla
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import score_parts
 from cxc_eccv.metrics.kinds import Variant
-from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.report import Report
@@ -137,8 +137,8 @@ def find_library(data_dir: str | Path | Library | None) -> Library:
 def evaluate_request(run: Run, request: Request, library: Library, *, progress: bool = True) -> Report:
     """Score a run as a request asks: the stages of :func:`evaluate`, one after the other."""
     with one_blas_thread():  # idle BLAS threads would slow down our threads
-        plan = plan_run(run, request, library)
         ranker = ranked(run, request.make_options(progress=progress))
+        plan = plan_run(ranker, request, library)
         measured = measure(ranker, plan)
         scored = score_parts(plan, measured)
         doubts = find_doubts(Evidence(run, measured, scored))
@@ -149,17 +149,15 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     return replace(report, examples=collect_examples(ranker, plan, report)) if request.per_query else report
 
 
-def plan_run(run: Run, request: Request, library: Library) -> Plan:
-    """Plan the evaluation of a run; raises all errors of its options and ids."""
-    if not isinstance(run, Run):
-        raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
+def plan_run(ranker: Ranked, request: Request, library: Library) -> Plan:
+    """Plan the evaluation of a run; raises all errors of its ids."""
+    run = ranker.run
     if run.corpus is not None:
         raise InvalidOption(
             f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; use cxc-eccv explain for this file"
         )
-    ranked(run, request.make_options())
     plan = make_plan(request, library, run)
-    raise_all(find_faults(run, plan))
+    raise_all(find_faults(ranker, plan))
     return plan
 
 
@@ -268,8 +266,8 @@ def measure_request(run: Run, request: Request, library: Library) -> list[tuple[
     Neither a judge nor anybody else was asked about unjudged pairs.
     """
     with one_blas_thread():
-        plan = plan_run(run, request, library)
-        parts = measure(ranked(run, request.make_options()), plan)
+        ranker = ranked(run, request.make_options())
+        parts = measure(ranker, plan_run(ranker, request, library))
     metrics = [each for part in parts for each in part.metrics]
     computed = [(variant, measured) for variant, measured in metrics if variant.label not in measured.errors]
     if not computed:

@@ -13,7 +13,7 @@ from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
 from cxc_eccv.evaluation.needs import Measured, Need
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.metrics.kinds import Variant
-from cxc_eccv.ranking import Ranked, ranked
+from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import Run
@@ -70,13 +70,15 @@ def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
     ]
 
 
-def find_faults(run: Run, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
+def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
     """What keeps a plan from being computed: one error for mistaken ids, else what it refuses and the ids at fault.
 
     ``split`` is what the plan scores, if it stands for the split of the tasks.
     """
-    missing = ranked(run).find_missing(plan.needs)
-    unknown = find_unknown_ids(run, plan.needs, plan.library, {part.task.collection for part in plan.parts})
+    run = ranker.run
+    needs = plan.needs
+    missing = ranker.find_missing(needs)
+    unknown = find_unknown_ids(run, needs, plan.library, {part.task.collection for part in plan.parts})
     faults = [*plan.refused, *missing, *unknown]
     # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
     if faults or plan.request.allow_missing:

@@ -25,6 +25,7 @@ that are higher. Under the tie rule, items that tie with a positive rank above i
 A new source of blocks is a class of ``Scores``; a new reader has ``attach`` and ``read``.
 """
 
+from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.by_lists import ByLists
 from cxc_eccv.ranking.by_scores import ByScores
 from cxc_eccv.ranking.by_vectors import ByVectors
@@ -40,6 +41,7 @@ def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - fr
     """What an evaluation asks of a run, whatever its kind.
 
     Raises:
+        MalformedRun: it is not a run.
         InvalidOption: an option is for vectors, and the run has none.
 
     Example:
@@ -49,6 +51,8 @@ def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - fr
         >>> ranked(run).rank(Judgments.from_pairs([1], [7, 8], [1], [8]), "i2t").ranks.tolist()
         [2]
     """
+    if not isinstance(run, Run):
+        raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
     if isinstance(run, EmbeddingsRun):
         return ByVectors(run, options)
     return ByScores(run, options) if isinstance(run, ScoresRun) else ByLists(run, options)

@@ -139,7 +139,7 @@ def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -
     # These tasks read nothing but which caption is of which image, so any images of COCO can stand for its test split.
     whole = None if is_usual else replace(split, collection=COCO, name=request.split)
     plan = make_plan(request, split.library, run, whole=whole)
-    raise_all(find_faults(run, plan, split))
+    raise_all(find_faults(ranked(run), plan, split))
     return replace(plan, skipped={} if directions else skipped)
 
 
