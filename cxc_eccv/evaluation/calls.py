@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import InvalidOption, RunTooShallow, raise_all
-from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
-from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.make_report import make_report
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
@@ -142,11 +139,7 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
         measured = measure(ranker, plan)
         scored = score_parts(plan, measured)
         doubts = find_doubts(Evidence(run, measured, scored))
-        report = make_report(plan, scored, doubts, ranker)
-    _refuse_empty_tasks(report, request.tasks)
-    if isinstance(request.answers, Answers):
-        request.answers.refuse_unused(report, request.split)
-    return replace(report, examples=collect_examples(ranker, plan, report)) if request.per_query else report
+    return make_report(plan, scored, doubts, ranker)
 
 
 def plan_run(ranker: Ranked, request: Request, library: Library) -> Plan:
@@ -159,19 +152,6 @@ def plan_run(ranker: Ranked, request: Request, library: Library) -> Plan:
     plan = make_plan(request, library, run)
     raise_all(find_faults(ranker, plan))
     return plan
-
-
-def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
-    """Raise an error for every named task of which nothing was computed."""
-    if tasks == "all":
-        return
-    computed = {result.task for result in report.results}
-    reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
-    names = dict.fromkeys(key.partition("/")[0] for key in reasons)
-    by_task = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
-    raise_all(
-        RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(why))) for name, why in by_task.items()
-    )
 
 
 def evaluate_rankings(

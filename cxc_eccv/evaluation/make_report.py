@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv import version
+from cxc_eccv.errors import RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.needs import Need, Scored
 from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.policies import Judge
@@ -62,12 +64,34 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
 def make_report(
     plan: Plan, scored: Sequence[ScoredPart], doubts: Mapping[str, str], ranker: Ranked | None = None
 ) -> Report:
-    """The report of what was scored; without a ``ranker`` there was no run, but only ranks."""
+    """The report of what was scored, with examples of queries; without a ``ranker`` there were only ranks.
+
+    Raises an error for every named task of which nothing was computed, and for answers about no number of the report.
+    """
     shown = [row for each in scored for row in each.rows if row.variant.shown]
     reasons = plan.skipped | {key: reason for each in scored for key, reason in each.reasons.items()}
     table = per_query_table(shown) if plan.request.per_query else None
     provenance = describe_evaluation(plan, scored, ranker)
-    return Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
+    report = Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
+    if ranker is None:
+        return report
+    _refuse_empty_tasks(report, plan.request.tasks)
+    if isinstance(plan.request.answers, Answers):
+        plan.request.answers.refuse_unused(report, plan.request.split)
+    return replace(report, examples=collect_examples(ranker, plan, report)) if plan.request.per_query else report
+
+
+def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
+    """Raise an error for every named task of which nothing was computed."""
+    if tasks == "all":
+        return
+    computed = {result.task for result in report.results}
+    reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
+    names = dict.fromkeys(key.partition("/")[0] for key in reasons)
+    by_task = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
+    raise_all(
+        RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(why))) for name, why in by_task.items()
+    )
 
 
 def describe_evaluation(plan: Plan, scored: Sequence[ScoredPart], ranker: Ranked | None) -> Provenance:
