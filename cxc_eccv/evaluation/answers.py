@@ -124,7 +124,8 @@ def read_answers(path: str | Path) -> Answers:
         names = ", ".join(each.name for each in (file, *others))
         raise InvalidOption(f"answers: {path} has several label files, {names}; give the path of one of them")
     labels = read_labels(file)
-    path, table = labels.path, labels.table
+    path = labels.path
+    table = labels.table
     table = table.filter(pc.is_valid(table["drawn"])) if "drawn" in table.column_names else table.slice(0, 0)
     if not table.num_rows:
         raise DataError(
@@ -135,7 +136,8 @@ def read_answers(path: str | Path) -> Answers:
     # Pairs are drawn in the first round of a project only.
     drawing: dict[str, Any] = next(iter(labels.facts["rounds"]), {})
     check_content(path, drawing, DRAWING)
-    options, candidates = drawing["options"], drawing["counts"]["candidates"]
+    options = drawing["options"]
+    candidates = drawing["counts"]["candidates"]
     lacking = candidates - table.num_rows
     if lacking:
         raise DataError(

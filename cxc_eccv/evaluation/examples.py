@@ -47,7 +47,8 @@ def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
     sources = plan.sources or find_sources_read(tasks)
     whole = plan.library.split(plan.request.split)
     part = plan.splits.get(whole.collection, whole)  # items that the report left out are not shown
-    parts, reasons = [], []
+    parts = []
+    reasons = []
     for direction in directions:
         merged = merge(whole, direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
@@ -132,7 +133,8 @@ def read_categories(tasks: Iterable[Task]) -> bool:
 def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
     """The positives of the chosen queries under all labels."""
     query_ids = np.array([query.query_id for query in chosen])
-    pair_queries, pair_items = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
+    pair_queries = merged.query_ids[merged.queries]
+    pair_items = merged.gallery_ids[merged.items]
     kept = merged.positive & find_positions(pair_queries, query_ids)[1]
     within = direction in ("t2t", "i2i")
     return Judgments.from_pairs(
@@ -157,7 +159,8 @@ def _table(
     categories: bool,
 ) -> pa.Table:
     """One row per query and item."""
-    queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
+    queries = np.repeat(top.query_ids, top.depth)
+    items = top.ids.ravel()
     positive, verdicts = _verdicts_of_pairs(merged, direction, split, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
         "direction": [direction] * items.size,

@@ -101,7 +101,8 @@ def find_unknown_ids(
         if unknown.size:
             unknown = unknown[~find_positions(unknown, _read_known_ids(side, library, collections))[1]]
         if unknown.size:
-            count, first = f"{unknown.size} of {ids.size}", ", ".join(map(str, unknown[:NAMED]))
+            count = f"{unknown.size} of {ids.size}"
+            first = ", ".join(map(str, unknown[:NAMED]))
             advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
             if find_positions(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
                 advice = f"These ids are {other_side(side)}: images and captions look swapped."

@@ -104,7 +104,8 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
         sources=labels,
     )
     for each in chosen:
-        task, named = each.task, each.is_named
+        task = each.task
+        named = each.is_named
         remedy = keep_labels(request.sources, library)
         if labels and (reason := why_not_relabelled(task, remedy)) is not None:
             skipped[task.name] = reason
@@ -197,7 +198,8 @@ def _find_needs(
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     needs: list[Need[Any, Any]] = []
-    direction, split = task.part(part).direction, plan.find_split(task)
+    direction = task.part(part).direction
+    split = plan.find_split(task)
     for kind, need in NEEDS.items():
         if variants_of_need := [variant for variant in variants if isinstance(variant.spec, kind)]:
             if (reason := need.why_not(sides, direction)) is not None:

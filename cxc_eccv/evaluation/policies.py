@@ -117,9 +117,11 @@ class PairValues:
 
     def __init__(self, table: pa.Table, column: str, what: str) -> None:
         are_labels = column == "label"
-        kinds, self._remedy = "biuf", "Add them to the table."
+        kinds = "biuf"
+        self._remedy = "Add them to the table."
         if are_labels:
-            kinds, self._remedy = "biu", "Label them too, or leave the judge out."
+            kinds = "biu"
+            self._remedy = "Label them too, or leave the judge out."
         columns = ("image_id", "caption_id", column)
         lacking = [name for name in columns if name not in table.column_names]
         if lacking:
@@ -128,7 +130,8 @@ class PairValues:
         if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
             types = ", ".join(f"{name} {table[name].type}" for name in columns)
             raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {types}")
-        self._what, self._sides = what, tuple(find_distinct(ids.astype(np.int64)) for ids in (images, captions))
+        self._what = what
+        self._sides = tuple(find_distinct(ids.astype(np.int64)) for ids in (images, captions))
         codes = self._code(images, captions)[0]
         order = np.argsort(codes, kind="stable")
         self._codes = codes[order]
@@ -147,7 +150,8 @@ class PairValues:
         places = np.searchsorted(self._codes, wanted)
         missing = np.flatnonzero(~inside | (np.append(self._codes, -1)[places] != wanted))
         if missing.size:
-            image, caption = image_ids[missing[0]], caption_ids[missing[0]]
+            image = image_ids[missing[0]]
+            caption = caption_ids[missing[0]]
             raise DataError(
                 f"{self._what} lack {missing.size} of {wanted.size} retrieved pairs without a label, the first: image "
                 f"{image}, caption {caption}. {self._remedy}"

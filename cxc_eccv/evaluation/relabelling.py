@@ -93,7 +93,8 @@ def drop_other_labels(
     task: Task, parts: Mapping[str, tuple[Variant[Spec], ...]], remedy: str
 ) -> tuple[dict[str, tuple[Variant[Spec], ...]], dict[str, str]]:
     """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
-    kept, reasons = {}, {}
+    kept = {}
+    reasons = {}
     for part, variants in parts.items():
         lost = {variant.label: variant.spec.reads for variant in variants if variant.spec.reads in OTHERS}
         kept[part] = tuple(variant for variant in variants if variant.label not in lost)
@@ -129,7 +130,8 @@ def _find_verdicts(split: Split, direction: str, positives: Judgments, sources: 
     if positives.query_folds is not None:
         raise NotApplicable("metrics of judged items rank one gallery, but this task has folds")
     pairs = merge(split, direction, sources=sources)
-    queries, items = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+    queries = pairs.query_ids[pairs.queries]
+    items = pairs.gallery_ids[pairs.items]
     linked = np.isin(
         number_pairs(queries, items, pairs.query_ids, pairs.gallery_ids),
         number_pairs(*find_positives(split, direction, ("coco",)), pairs.query_ids, pairs.gallery_ids),

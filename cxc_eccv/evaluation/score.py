@@ -53,12 +53,14 @@ class Scorer:
     """Computes results with intervals and bounds."""
 
     def __init__(self, library: Library, request: Request) -> None:
-        self._library, self._request = library, request
+        self._library = library
+        self._request = request
         self._draws = None if request.level is None else Draws(request.seed)
 
     def score(self, measured_part: MeasuredPart) -> ScoredPart:
         """The results of all metrics of one part that can be computed, in their order."""
-        part, errors = measured_part.part, measured_part.errors
+        part = measured_part.part
+        errors = measured_part.errors
         settings = self._request.on(self._library, part.task.collection)
         measured = {each: each.judged_by(settings.policy, settings.probabilities_of) for each in measured_part.measured}
         rows: list[Scored] = []
@@ -80,7 +82,8 @@ class Scorer:
     def score_whole(self, whole: PlannedPart, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
         scored = {each.part.name: each.rows for each in parts}
-        rows, reasons = [], {}
+        rows = []
+        reasons = {}
         for variant in whole.variants:
             names = [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
             keys = {f"{name}/{row.variant.label}" for name in names for row in scored.get(name, ())}
@@ -147,10 +150,12 @@ class Scorer:
 
     def _bound(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> Bounds | None:
         """The bounds of a metric, with people's answers if they are about this number."""
-        bounds, answers = measured.bounds(variant), self._request.answers
+        bounds = measured.bounds(variant)
+        answers = self._request.answers
         if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
             return bounds
-        units, direction = measured.unjudged(variant), measured.need.direction
+        units = measured.unjudged(variant)
+        direction = measured.need.direction
         images = images_behind(units.query_ids, self._find_split(part), direction)
         return answers.add_to(bounds, units, images, self._request.level)
 
@@ -160,7 +165,8 @@ class Scorer:
         for index, row in enumerate(rows):
             if row.queries is not None:
                 groups.setdefault(id(row.queries.ids), []).append((index, row.queries))
-        resampled, direction = list(rows), part.needs[0].direction
+        resampled = list(rows)
+        direction = part.needs[0].direction
         for group in groups.values():
             images = images_behind(group[0][1].ids, self._find_split(part), direction)
             aggregates = [rows[index].variant.spec.aggregate for index, _ in group]
@@ -188,7 +194,8 @@ class Scorer:
         return self._library.split(self._request.split, part.task.collection)
 
     def _with_interval(self, row: Scored) -> Scored:
-        level, kind = self._request.level, self._request.intervals
+        level = self._request.level
+        kind = self._request.intervals
         if row.samples is None or level is None:
             return row
         if row.queries is not None and row.images is not None and row.variant.spec.binary and kind != "bootstrap":

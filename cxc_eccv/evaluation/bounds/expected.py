@@ -31,7 +31,8 @@ def ask_probabilities(
 ) -> FloatArray:
     """(Q, D) checked probabilities of the items in ``asked``, 0 for others."""
     rows, places = np.nonzero(asked)
-    queries, items = query_ids[rows], ids[rows, places]
+    queries = query_ids[rows]
+    items = ids[rows, places]
     images, captions = orient(queries, items, direction)
     table = np.zeros(asked.shape)
     values = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
@@ -53,11 +54,14 @@ def expect_best(
     The best positive is in the first tie that has labelled items; the more of these, the higher it ranks.
     """
     n_queries, depth = chances.shape
-    known, alive = retrieved.ranks.best, np.ones(n_queries)
+    known = retrieved.ranks.best
+    alive = np.ones(n_queries)
     most = 1 + int((retrieved.ends - np.arange(depth)).max())
     none = np.zeros((n_queries, most + 1))
     none[:, 0] = 1
-    in_tie, columns, weights = none, [known], []
+    in_tie = none
+    columns = [known]
+    weights = []
     for place in range(depth):
         in_tie = add_event(in_tie, chances[:, place])
         ends = retrieved.ends[:, place] == place
@@ -79,10 +83,13 @@ def expected_median(values: FloatArray, weights: FloatArray) -> float:
     """
     n_queries = len(values)
     order = np.argsort(values, axis=None, kind="stable")
-    owners, ordered, ordered_weights = order // values.shape[1], values.ravel()[order], weights.ravel()[order]
+    owners = order // values.shape[1]
+    ordered = values.ravel()[order]
+    ordered_weights = weights.ravel()[order]
     levels, first = np.unique(ordered, return_index=True)
     ends = np.append(first[1:], ordered.size)
-    mean_counts, reach = np.cumsum(ordered_weights)[ends - 1], CERTAIN * np.sqrt(n_queries)
+    mean_counts = np.cumsum(ordered_weights)[ends - 1]
+    reach = CERTAIN * np.sqrt(n_queries)
     middle = np.array([(n_queries - 1) // 2, n_queries // 2])  # number of queries before the two middle ones
     too_few = np.where(mean_counts[:, None] < middle, 1.0, 0.0)
     for level in np.flatnonzero((np.abs(mean_counts[:, None] - middle) < reach + 1).any(axis=1)):
@@ -115,7 +122,10 @@ def expect_sums(term: Term, retrieved: Retrieved, chances: FloatArray) -> FloatA
 def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
     """The expected values of a block of queries from ``start``."""
     rows = slice(start, start + QUERIES_AT_ONCE)
-    block, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
+    block = chances[rows]
+    ends = retrieved.ends[rows]
+    ranks = retrieved.ranks
+    total = retrieved.ranks.n_positives[rows]
     n_queries, depth = block.shape
     above, tied, below = _chances_around(block, ends)
 
@@ -132,7 +142,8 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
 
     # New positives, each with its probability.
     owners, places = np.nonzero(block > 0)
-    order, lowest = retrieved.above[rows][owners, places] + 1, retrieved.lowest[rows][owners, places]
+    order = retrieved.above[rows][owners, places] + 1
+    lowest = retrieved.lowest[rows][owners, places]
     around = above[places, owners], tied[places, owners], below[ends[owners, places] + 1, owners]
     sums = _sum_terms(term, order, lowest, total[owners] + 1, around)
     return np.asarray(values + np.bincount(owners, weights=sums * block[owners, places], minlength=n_queries))
@@ -142,7 +153,9 @@ def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, Fl
     """Chances of label counts: (D + 1, Q, N) above a place, (D, Q, A) below it in its tie, (D + 1, Q, N) from it."""
     n_queries, depth = chances.shape
     none = np.eye(1, depth + 1).repeat(n_queries, axis=0)
-    above, tied, below = [none], [none], [none]
+    above = [none]
+    tied = [none]
+    below = [none]
     for place in range(depth):
         above.append(add_event(above[-1], chances[:, place]))
     for place in reversed(range(depth)):
@@ -163,7 +176,8 @@ def _sum_terms(
     """
     shape = tuple(part.shape[1] for part in chances)
     above, tied, below = np.ogrid[tuple(map(slice, shape))]
-    sums, step = np.empty(order.size), max(1, NUMBERS_AT_ONCE // int(np.prod(shape)))
+    sums = np.empty(order.size)
+    step = max(1, NUMBERS_AT_ONCE // int(np.prod(shape)))
     for start in range(0, order.size, step):
         some = slice(start, start + step)
         places, standing, total = (values[some, None, None, None] for values in (order, ranks, n_positives))

@@ -73,7 +73,8 @@ def bounds_of_top(
     variant: Variant[TopMetric], top: TopK, judgments: Judgments, depth: int, probabilities: FloatArray | None = None
 ) -> Bounds:
     """Bounds of a metric of the top K, or of the top R with ``depth`` retrieved items; see :func:`bounds_of_ranks`."""
-    spec, k = variant.spec, variant.k or depth
+    spec = variant.spec
+    k = variant.k or depth
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     # For low, only the highest rating matters: nDCG is a linear gain over a convex ideal, so a lower rating of a
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
@@ -137,14 +138,17 @@ def _extremes(values: Iterator[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """(Q,) lowest and (Q,) highest values."""
     low = high = next(values)
     for labelled in values:
-        low, high = np.minimum(low, labelled), np.maximum(high, labelled)
+        low = np.minimum(low, labelled)
+        high = np.maximum(high, labelled)
     return low, high
 
 
 def _worst_and_best(retrieved: Retrieved) -> Iterator[PositiveRanks]:
     """Ranks of the positives under the worst and the best labelling with n more of them, for each n up to D."""
-    unjudged, further = retrieved.within(None), retrieved.extend()
-    order, best_order = np.cumsum(unjudged, axis=1), np.cumsum(further.unjudged, axis=1)
+    unjudged = retrieved.within(None)
+    further = retrieved.extend()
+    order = np.cumsum(unjudged, axis=1)
+    best_order = np.cumsum(further.unjudged, axis=1)
     in_top = order[:, -1]
     for count in range(retrieved.depth + 1):
         added = np.minimum(count, retrieved.n_unjudged)
@@ -162,8 +166,10 @@ def _worst_and_best_pairs(top: TopK, judgments: Judgments, k: int, deepest: int)
     unjudged = ~look_up_gains(top, judgments, deepest, "bounds")[1]
     columns = find_positions(top.ids[:, : unjudged.shape[1]], judgments.gallery_ids)[0]
     below = _find_below(columns, judgments, k)
-    order, order_below = np.cumsum(unjudged, axis=1), np.cumsum(below, axis=1)
-    n_top, n_below = order[:, -1:], order_below[:, -1:]
+    order = np.cumsum(unjudged, axis=1)
+    order_below = np.cumsum(below, axis=1)
+    n_top = order[:, -1:]
+    n_below = order_below[:, -1:]
     for count in range(k + 1):
         worst = order > n_top - np.maximum(count - n_below, 0), order_below <= count
         best = order <= count, order_below <= count - n_top
@@ -242,7 +248,8 @@ def units_of_ranks(
     variant: Variant[RankMetric], retrieved: Retrieved, direction: str, probabilities: FloatArray | None = None
 ) -> Units:
     """A unit per query, with the unjudged items of its top that can change its value."""
-    is_open, best_rank = retrieved.matters(variant), variant.spec.best_rank
+    is_open = retrieved.matters(variant)
+    best_rank = variant.spec.best_rank
     rows, columns = np.nonzero(is_open)
 
     def value(labels: FloatArray | Flags) -> FloatArray:
@@ -255,7 +262,8 @@ def units_of_ranks(
         if best_rank:
             values, weights = expect_best(variant.compute, retrieved, np.where(is_open, probabilities, 0.0))
         else:
-            random, chances = np.random.default_rng(0), probabilities[rows, columns]
+            random = np.random.default_rng(0)
+            chances = probabilities[rows, columns]
             values = np.stack([value(random.random(rows.size) < chances) for _ in range(LABELLINGS)], axis=1)
             weights = np.full(values.shape, 1 / LABELLINGS)
         predicted = (values * weights).sum(axis=1)

@@ -62,7 +62,8 @@ class Retrieved:
 
         It is the place of the first unjudged item, as all items that tie with it may be positive as well.
         """
-        unjudged, far = self.within(k), self.ranks.n_gallery + 1
+        unjudged = self.within(k)
+        far = self.ranks.n_gallery + 1
         if k is None:
             below = self.n_unjudged > unjudged.sum(axis=1)
             far = np.where(below, np.minimum(self.depth + 1, far), far)
@@ -73,12 +74,14 @@ class Retrieved:
 
         The last tie counts as none, as labels of its items below the top lift those in the top.
         """
-        ranks, depth = self.ranks, min(self.depth, self.ids.shape[1])
+        ranks = self.ranks
+        depth = min(self.depth, self.ids.shape[1])
         width = max(depth, int(min(depth + ranks.n_positives.max(), ranks.n_gallery.max())))
         every = np.broadcast_to(np.arange(width), (len(self.ids), width))
         unjudged = every < ranks.n_gallery[:, None]
         unjudged[:, :depth] = self.unjudged[:, :depth]
-        rows, known = ranks.rows, (ranks.ranks > depth) & (ranks.ranks <= width)
+        rows = ranks.rows
+        known = (ranks.ranks > depth) & (ranks.ranks <= width)
         unjudged[rows[known], ranks.ranks[known] - 1] = False
         ends, lowest = extend_ties(self.ends[:, :depth], self.lowest[:, :depth], every)
         return replace(self, ids=every, unjudged=unjudged, above=every, ends=ends, lowest=lowest, depth=width)
@@ -90,10 +93,8 @@ class Retrieved:
 
     def relabel(self, labels: Flags, below: IntArray | int = 0) -> PositiveRanks:
         """Ranks of all positives, known and added by the labels; ``below``: number of others too low to matter."""
-        rows, ranks = (
-            np.append(self.ranks.rows, np.nonzero(labels)[0]),
-            np.append(self.ranks.ranks, self.places(labels)[labels]),
-        )
+        rows = np.append(self.ranks.rows, np.nonzero(labels)[0])
+        ranks = np.append(self.ranks.ranks, self.places(labels)[labels])
         counts = np.bincount(rows, minlength=len(labels))
         return replace(
             self.ranks,
@@ -116,7 +117,9 @@ def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, d
     n_unjudged = np.zeros(judged.query_ids.size, dtype=np.int64)
     unjudged = np.zeros_like(ids, dtype=bool)
     for fold, reader in zip(np.unique(folds), tops, strict=True):
-        rows, labelled, top = np.flatnonzero(folds == fold), reader.judgments, shorten_top(reader.result, width)
+        rows = np.flatnonzero(folds == fold)
+        labelled = reader.judgments
+        top = shorten_top(reader.result, width)
         gains, known = look_up_gains(top, labelled, width, "bounds")
         ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
         unjudged[rows] = ~known

@@ -30,7 +30,8 @@ def random_order(evidence: Evidence) -> str | None:
     chance: dict[str, str] = {}
     reverse: dict[str, str] = {}
     for direction, measured, images in evidence.rankings():
-        ranks, judged = measured.ranks, measured.need.judged
+        ranks = measured.ranks
+        judged = measured.need.judged
         if isinstance(ranks, GivenRanks) and not ranks.complete.all():
             found = _find_hits(ranks, judged)
         else:
@@ -76,7 +77,8 @@ def _find_outranked(ranks: PositiveRanks) -> tuple[FloatArray, FloatArray, str] 
 
 def _find_hits(ranks: GivenRanks, judged: Judgments) -> tuple[FloatArray, FloatArray, str] | None:
     """(Q,) whether a positive is in the top K, (Q,) the chance of it, and what that is; K has a chance below 1/2."""
-    sizes, reachable = gallery_sizes(judged), count_reachable(judged)
+    sizes = gallery_sizes(judged)
+    reachable = count_reachable(judged)
     depth = _find_depth(sizes, reachable, int(ranks.depths.min()))
     if depth == 0:
         return None
@@ -85,7 +87,8 @@ def _find_hits(ranks: GivenRanks, judged: Judgments) -> tuple[FloatArray, FloatA
 
 def _find_depth(sizes: IntArray, reachable: IntArray, deepest: int) -> int:
     """The greatest K up to the depth of all rankings at which chance finds a positive in less than half of queries."""
-    low, high = 0, deepest
+    low = 0
+    high = deepest
     while low < high:
         middle = (low + high + 1) // 2
         is_below = expect_recall(sizes, reachable, middle).mean() < 0.5

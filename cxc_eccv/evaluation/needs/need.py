@@ -226,7 +226,8 @@ class Measured(ABC, Generic[Kind]):
         Raises:
             InvalidOption: labels of some pairs do not determine the number, or rankings end before such pairs.
         """
-        label, direction = variant.label, self.need.direction
+        label = variant.label
+        direction = self.need.direction
         if label in self.errors:
             raise self.errors[label]
         if label in self.unbounded:
@@ -312,7 +313,8 @@ class Ranks(Need[Judgments, RankMetric]):
 
     def _find_unbounded(self, ranks: PositiveRanks, tops: Sequence[TopRows], depth: int) -> dict[str, str]:
         """Label to reason, for metrics whose bounds look below the rankings."""
-        held, smallest = min(top.depth for top in tops), int(min(gallery_sizes(self.judged)))
+        held = min(top.depth for top in tops)
+        smallest = int(min(gallery_sizes(self.judged)))
         unbounded: dict[str, str] = {}
         least = min(depth, held)
         if isinstance(ranks, GivenRanks):
@@ -358,7 +360,9 @@ class MeasuredRanks(Measured[RankMetric]):
 
     def judged_by(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
         """The same with probabilities of the pairs that can change a metric, which are asked for once."""
-        top, direction, lacking = self.retrieved, self.need.direction, {*self.unbounded, *self.errors}
+        top = self.retrieved
+        direction = self.need.direction
+        lacking = {*self.unbounded, *self.errors}
         variants = [variant for variant in self.need.variants if variant.label not in lacking]
         if top is None or probabilities is None or direction not in CROSS_MODAL or not variants:
             return self

@@ -114,25 +114,30 @@ class MeasuredTops(MeasuredRows[TopMetric]):
             return judged
         top = _find_deepest([*self.results.values(), *([self.further] if self.further else [])])
         is_open = ~look_up_gains(top, self.need.judged, max(map(self.need.looks_at, bounded)), self.need.key)[1]
-        direction, ids = self.need.direction, top.ids
+        direction = self.need.direction
+        ids = top.ids
         return replace(judged, probabilities=ask_probabilities(probabilities, direction, top.query_ids, ids, is_open))
 
     def _label(self, policy: str | Classifier) -> Judgments | None:
         """The judgments with a classifier's labels of all unjudged items down to the greatest depth."""
         if isinstance(policy, str):
             return None
-        need, top = self.need, _find_deepest(self.results.values())
+        need = self.need
+        top = _find_deepest(self.results.values())
         judged = look_up_gains(top, need.judged, top.depth, need.key)[1]
         rows, columns, labels = ask_labels(policy, top, judged, need.key)
         return need.judged.with_gains(rows, find_positions(top.ids[rows, columns], need.gallery_ids)[0], labels)
 
     def values(self, variant: Variant[TopMetric], seed: int = 0) -> Values:
         """The mean of a metric, under the policy for unjudged pairs if it has one."""
-        top, judgments, depths = self.results[variant.label], self.need.judged, self.need.depths(variant)
+        top = self.results[variant.label]
+        judgments = self.need.judged
+        depths = self.need.depths(variant)
         k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
-        ties, coverage = count_tied_tops(top, gains, looked_at), float(judged[looked_at].mean())
+        ties = count_tied_tops(top, gains, looked_at)
+        coverage = float(judged[looked_at].mean())
         facts: dict[str, Json] = {"unjudged": self.policy} if variant.spec.has_policy else {}
         queries = self._find_values(variant, top)
         if facts and self.labelled is None and policies()[self.policy].needs_label:
@@ -298,7 +303,8 @@ class MeasuredPairs(Measured[RatedMetric]):
             values = variant.compute(self.pairs, self.similarities, **options)
         except (DataError, MalformedRun) as error:
             raise Undefined(str(error)) from error
-        n_queries, number = int(np.unique(self.pairs.query_ids).size), float(values.mean())
+        n_queries = int(np.unique(self.pairs.query_ids).size)
+        number = float(values.mean())
         if not values.ndim:
             return Values(number, n_queries)
         return Values(number, n_queries, facts={"n_samples": values.size}, samples=values, spread=float(values.std()))
