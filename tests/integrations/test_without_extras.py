@@ -9,7 +9,7 @@ CODE = """
 import sys
 sys.modules[{package!r}] = None
 try:
-    import cxc_eccv.{module}
+    from cxc_eccv.{module} import *
 except ImportError as error:
     print(type(error).__name__, error)
 """
