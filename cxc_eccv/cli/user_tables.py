@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.policies import Judge, read_judge_file
 from cxc_eccv.sources.columns import (
     NUMBER,
     PROBABILITY,
@@ -19,6 +18,7 @@ from cxc_eccv.sources.columns import (
     read_columns,
     refuse_misnamed,
 )
+from cxc_eccv.unjudged.judges import Judge, read_judge_file
 
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
 

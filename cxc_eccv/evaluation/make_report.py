@@ -15,7 +15,6 @@ from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.needs import Need, Scored
 from cxc_eccv.evaluation.plan import Plan
-from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.request import RECORDED
 from cxc_eccv.evaluation.score import ScoredPart
@@ -38,6 +37,7 @@ from cxc_eccv.types.provenance import (
     RunFacts,
     find_options,
 )
+from cxc_eccv.unjudged.judges import Judge
 
 
 def per_query_table(scored: Sequence[Scored]) -> pa.Table:

@@ -10,9 +10,6 @@ from typing import Any, ClassVar, Protocol, TypedDict
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.answers import Answers, read_answers
-from cxc_eccv.evaluation.policies import AnyJudge, Judge, read_judge
-from cxc_eccv.metrics.entail_at_k import Classifier
-from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Options
 from cxc_eccv.runs.run import check_name
 from cxc_eccv.sources.collections.collection import Collection
@@ -21,6 +18,8 @@ from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.ids import check_type, shorten
 from cxc_eccv.types.model_options import check_training_data
+from cxc_eccv.unjudged.judges import AnyJudge, Judge, read_judge
+from cxc_eccv.unjudged.policies import Classifier, policies
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50

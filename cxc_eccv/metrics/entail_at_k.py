@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.kinds import TopMetric
-from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
-
-Classifier = Callable[[IntArray, IntArray], ArrayLike]
-"""Maps (P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
+from cxc_eccv.unjudged.policies import Classifier, policies
 
 
 def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Classifier = "not_entailed") -> FloatArray:

@@ -11,7 +11,7 @@ from cxc_eccv.cli.user_tables import (
     read_probabilities,
     read_summaries,
 )
-from cxc_eccv.evaluation.policies import read_judge_file
+from cxc_eccv.unjudged.judges import read_judge_file
 
 
 def test_json_lines_are_read_as_they_stand(tmp_path):

@@ -5,8 +5,8 @@ import pytest
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.entail_at_k import entail_at_k
-from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.types import Judgments, TopK
+from cxc_eccv.unjudged.policies import policies
 
 pytestmark = pytest.mark.parametrize("name", policies())
 

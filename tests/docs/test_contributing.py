@@ -143,7 +143,7 @@ def test_the_page_has_a_recipe_for_each_kind():
     assert {Path(path).parent.as_posix().removeprefix("cxc_eccv/") for path in recipes()} == {
         "evaluation/doubts",
         "metrics",
-        "metrics/unjudged",
+        "unjudged/policies",
         "tasks",
         "sources",
         "sources/collections",

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
-from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.flickr8k import read_votes
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.registry import metric_labelled
@@ -30,6 +29,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Estimate, choose_probabilities, draw, estimate_mean, estimate_ratio
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
+from cxc_eccv.unjudged.judges import PairValues
 
 REPETITIONS = 1_000
 ANSWERS = 1_000

@@ -6,8 +6,8 @@ import json
 
 from cxc_eccv.evaluate_modules.module import LIST, Column
 from cxc_eccv.evaluate_modules.module_cards import GENERATED, Description, inputs_description
-from cxc_eccv.metrics import unjudged
 from cxc_eccv.metrics.kinds import TopMetric
+from cxc_eccv.unjudged.policies import policies
 
 __all__ = ["alone", "module_script", "written_out"]
 
@@ -138,15 +138,15 @@ def _imports(described: Description) -> list[str]:
     ]
     if not _policies(described):
         return lines
-    names = unjudged.policies()
-    lines += [f"from cxc_eccv.metrics.unjudged.{name} import POLICY as {name.upper()}" for name in names]
-    return ["from collections.abc import Mapping", "from cxc_eccv.metrics.unjudged import Policy", *lines]
+    names = policies()
+    lines += [f"from cxc_eccv.unjudged.policies.{name} import POLICY as {name.upper()}" for name in names]
+    return ["from collections.abc import Mapping", "from cxc_eccv.unjudged.policies import Policy", *lines]
 
 
 def _policies(described: Description) -> str:
     if not (isinstance(described.spec, TopMetric) and described.spec.has_policy):
         return ""
-    return POLICIES.format(names=", ".join(map(str.upper, unjudged.policies())))
+    return POLICIES.format(names=", ".join(map(str.upper, policies())))
 
 
 def _quoted(text: str) -> str:

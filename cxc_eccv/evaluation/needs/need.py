@@ -25,7 +25,6 @@ from cxc_eccv.evaluation.bounds import (
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.merging import judged_pairs
 from cxc_eccv.metrics.chances import RandomOrder
-from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
@@ -38,6 +37,7 @@ from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
 from cxc_eccv.types.ids import find_fold_rows
 from cxc_eccv.types.strict_json import Json
+from cxc_eccv.unjudged.policies import Classifier
 
 
 class _Ids(Protocol):

@@ -27,13 +27,11 @@ from cxc_eccv.evaluation.needs.need import (
     Undefined,
     Values,
 )
-from cxc_eccv.evaluation.policies import policy_name
 from cxc_eccv.evaluation.request import Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.chances import RandomOrder
-from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
+from cxc_eccv.metrics.entail_at_k import ask_labels
 from cxc_eccv.metrics.kinds import JudgedMetric, Kind, PlausibleMetric, RatedMetric, TopMetric, Variant
-from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
 from cxc_eccv.ranking.ties import count_tied_tops
@@ -51,6 +49,8 @@ from cxc_eccv.types import (
 )
 from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.types.strict_json import Json
+from cxc_eccv.unjudged.judges import policy_name
+from cxc_eccv.unjudged.policies import Classifier, policies
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""A classifier of entailment as the judge of unjudged pairs; evaluation/policies.py says what a judge is."""
+"""A classifier of entailment as the judge of unjudged pairs; unjudged/judges.py says what a judge is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tqdm import tqdm
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
@@ -22,6 +21,7 @@ from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of, warn_of_truncation
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import JudgeFacts
+from cxc_eccv.unjudged.judges import Judge
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Classifier

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.judgments.evidence.source import merged_official
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.ranking import ranked
@@ -45,6 +44,7 @@ from cxc_eccv.studies.annotation.proposing.strategies import strategies as list_
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, find_positions
 from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.json_records import to_json
+from cxc_eccv.unjudged.judges import Judge
 
 __all__ = ["CANDIDATES", "Proposal", "ProposalFacts", "ProposalOptions", "propose"]
 

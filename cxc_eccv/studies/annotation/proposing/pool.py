@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.calls import split_key
-from cxc_eccv.evaluation.policies import Judge, PairValues
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
@@ -31,6 +30,7 @@ from cxc_eccv.types import (
     find_sides,
 )
 from cxc_eccv.types.ids import find_distinct
+from cxc_eccv.unjudged.judges import Judge, PairValues
 
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Number or ids of the images and of the captions that are queries."""

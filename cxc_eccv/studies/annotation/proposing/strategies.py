@@ -10,12 +10,12 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.calls import measure_request, split_key
-from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
 from cxc_eccv.studies.annotation.proposing.alike import CXC
 from cxc_eccv.studies.annotation.proposing.pool import Choice, Entries, Pool, Strategy
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+from cxc_eccv.unjudged.judges import PairValues
 
 
 def _choose_eccv(pool: Pool) -> Choice:

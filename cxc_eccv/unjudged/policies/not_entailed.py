@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.metrics.unjudged import Policy
 from cxc_eccv.types import FloatArray
+from cxc_eccv.unjudged.policies import Policy
 
 
 def compute(gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:

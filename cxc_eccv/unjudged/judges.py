@@ -1,4 +1,4 @@
-"""Judges of pairs without a label: functions, tables, and classifiers, as in studies/entailment/judge.py."""
+"""Judges of unjudged pairs: functions, tables and files; studies/entailment/judge.py is one more."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, read_columns, refuse_misnamed
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.provenance import JudgeFacts
+from cxc_eccv.unjudged.policies import Classifier
 
 
 class Judge(ABC):

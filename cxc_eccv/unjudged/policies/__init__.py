@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import FloatArray, IntArray
+
+Classifier = Callable[[IntArray, IntArray], ArrayLike]
+"""Maps (P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
