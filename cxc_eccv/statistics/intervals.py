@@ -187,6 +187,28 @@ def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def bootstrap_mean(values: ArrayLike, clusters: ArrayLike, draws: Draws, confidence: float = 0.95) -> Estimate:
+    """The mean of values with the percentile interval of its cluster bootstrap.
+
+    Args:
+        values: (N,) numbers or booleans.
+        clusters: (N,) the cluster of each value, such as its image; whole clusters are drawn.
+        draws: the random draws.
+        confidence: confidence level.
+
+    References:
+        Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8.
+
+    Example:
+        >>> bootstrap_mean([1, 1, 0, 0], [7, 7, 8, 9], Draws(seed=0))
+        Estimate(value=0.5, low=0.0, high=1.0)
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    samples = ClusterBootstrap(np.asarray(clusters), draws).means(numbers[:, None])[0]
+    low, high = interval(samples, confidence)
+    return Estimate(float(numbers.mean()), low, high)
+
+
 def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> tuple[float, float]:
     """Wilson's score interval of a proportion, without continuity correction, equal to SciPy's.
 

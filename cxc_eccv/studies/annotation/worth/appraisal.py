@@ -21,7 +21,7 @@ from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, bootstrap_mean
 from cxc_eccv.studies.annotation.worth.bias import (
     Biases,
     ProposedLabels,
@@ -293,8 +293,8 @@ class _Study:
         """The mean over queries, with a bootstrap interval over their images; None without queries."""
         if not ids.size:
             return None
-        samples = self.bootstrap(ids, direction).means(values[:, None])[0]
-        return Estimate(float(values.mean()), *interval(samples, self.request.confidence or 0.95))
+        images = images_behind(ids, self.split, direction)
+        return bootstrap_mean(values, images, Draws(self.request.seed), self.request.confidence or 0.95)
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
         """The bootstrap over the images of queries."""
