@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -360,8 +361,8 @@ class Project:
         return [response for response in self.responses if response.key in standing]
 
     def candidates(self) -> pa.Table:
-        """The candidates of all rounds."""
-        return pa.concat_tables([CANDIDATES.empty_table(), *(each.candidates for each in self.rounds)])
+        """The candidates of all rounds, each pair once, as :func:`unite_candidates`."""
+        return unite_candidates([each.candidates for each in self.rounds])
 
     def questions(self) -> list[Sequence[Question]]:
         """The sheets of all rounds; the index of a sheet is its number."""
@@ -370,3 +371,18 @@ class Project:
     def answers(self) -> pa.Table:
         """The answers of all rounds that count; ``sheet`` is the index in :meth:`questions`."""
         return tabulate(sorted(self.responses, key=lambda response: response.key))
+
+
+def unite_candidates(rounds: Iterable[pa.Table]) -> pa.Table:
+    """The candidates of several rounds, a row per pair, in the order in which they were first asked about.
+
+    A proposal belongs to a round. A pair that was asked again has the proposals of all its rounds, each once, and the
+    sources that knew it in any of them; its strategy and its priority are those of the first round, which is the only
+    one that can draw pairs by chance.
+    """
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in pa.concat_tables([CANDIDATES.empty_table(), *rounds]).to_pylist():
+        first = rows.setdefault((row["image_id"], row["caption_id"]), row)
+        for name in ("proposals", "known"):
+            first[name] += [value for value in row[name] if value not in first[name]]
+    return pa.Table.from_pylist(list(rows.values()), schema=CANDIDATES)

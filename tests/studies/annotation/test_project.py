@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import oracles
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from annotated_projects import content_of, knows, noisy_run, pairs_of, save_runs, write_answers
 from full_disk import files_of_at_most
@@ -21,11 +23,12 @@ from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation import project_files as module
+from cxc_eccv.studies.annotation.annotation_report import report_project
 from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.project_files import Decision, Terms, read_decisions
-from cxc_eccv.studies.annotation.proposing import ProposalOptions
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import compare_labels, find_rated
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import Checks
@@ -325,6 +328,66 @@ def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample
     first, *others = ([own for own in sheet if own.role == "candidate"] for sheet in project.questions())
     assert pairs_of(first) <= asked
     assert not any(pairs_of(sheet) & asked for sheet in others)
+
+
+@pytest.fixture
+def asked_twice(copy, sample_library, runs, tmp_path):
+    """A project whose third round asks again about the pairs of the first sheet, whose answers were rejected."""
+    project = Project.open(copy("answered"), sample_library)
+    project.decide(Decision({(0, "ann"): False, (0, "ben"): False}))
+    models = runs | {"late": noisy_run(sample_library, 8)}
+    project = project.propose(models, ProposalOptions(budget=60), size=20, leave_open=True)
+    return project.add_answers([write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))]).project
+
+
+def test_pair_of_several_rounds_has_all_proposals_once(asked_twice):
+    first, *_, last = asked_twice.rounds
+    again = pairs_of(first.candidates) & pairs_of(last.candidates)
+    assert again
+    proposals = {pair: set() for pair in again}
+    for round_ in (first, last):
+        for row in round_.candidates.to_pylist():
+            pair = row["image_id"], row["caption_id"]
+            if pair in again:
+                proposals[pair] |= {tuple(proposal.values()) for proposal in row["proposals"]}
+    assert {model for lists in proposals.values() for model, *_ in lists} >= {"model-1", "late"}
+    candidates = asked_twice.candidates()
+    assert candidates.num_rows == len(pairs_of(candidates))
+    merge_labels(asked_twice)
+    for table in (candidates, pq.read_table(asked_twice.folder / "labels.parquet")):
+        rows = {(row["image_id"], row["caption_id"]): row["proposals"] for row in table.to_pylist()}
+        for pair in again & rows.keys():
+            listed = [tuple(proposal.values()) for proposal in rows[pair]]
+            assert len(listed) == len(set(listed))
+            assert set(listed) == proposals[pair]
+
+
+def test_report_counts_pair_of_several_rounds_once(asked_twice):
+    report = report_project(asked_twice)
+    assert report.candidates == len(set.union(*(pairs_of(own.candidates) for own in asked_twice.rounds)))
+    accepted = {(sheet.sheet, sheet.worker) for sheet in report.sheets if sheet.verdict == "accepted"}
+    models = {(row["image_id"], row["caption_id"]): set() for row in asked_twice.candidates().to_pylist()}
+    for round_ in asked_twice.rounds:
+        for row in round_.candidates.to_pylist():
+            lists = {(one["model"], one["direction"], one["rank"]) for one in row["proposals"]}
+            models[row["image_id"], row["caption_id"]] |= lists
+    counts = Counter()
+    for row in asked_twice.answers().to_pylist():
+        if (row["sheet"], row["worker"]) in accepted and row["role"] == "candidate":
+            counts.update(model for model, *_ in models[row["image_id"], row["caption_id"]])
+    assert {line.model: sum(line.counts) for line in report.by_rank if line.rank is None and line.model in counts} == {
+        **counts
+    }
+
+
+def test_drawn_pair_asked_again_keeps_its_probability(asked_twice):
+    first, *others = asked_twice.rounds
+    drawn = first.candidates.set_column(3, "strategy", pa.array(["active"] * first.candidates.num_rows))
+    drawn = drawn.set_column(4, "priority", pa.array([0.25] * drawn.num_rows)).cast(CANDIDATES)
+    project = replace(asked_twice, rounds=(replace(first, candidates=drawn), *others))
+    again = pairs_of(drawn) & pairs_of(others[-1].candidates)
+    rows = {(row["image_id"], row["caption_id"]): row for row in project.candidates().to_pylist()}
+    assert {(rows[pair]["strategy"], rows[pair]["priority"]) for pair in again} == {("active", 0.25)}
 
 
 def test_labels_of_a_project(copy, sample_library):
