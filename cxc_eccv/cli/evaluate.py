@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    context: typer.Context,
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -178,54 +177,69 @@ def evaluate(
     caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are
     .json, .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
+    from cxc_eccv.cli.user_tables import load_judge
+    from cxc_eccv.evaluation import Request, evaluate_request
     from cxc_eccv.report.saving import FILES
     from cxc_eccv.runs.load import group_files
     from cxc_eccv.sources.download import image_folder
 
-    _check_source(context, files, model)
-    for source in model or ():
-        check_packages(source)
-    models = _find_models(model or [], group_files(files or [], direction or []), name, output)
+    encoders = model or []
+    _check_source(files or [], encoders, direction or [], skip_bad_images)
+    models = _find_models(encoders, group_files(files or [], direction or []), name or [], output)
     for each in models:
         check_folder(each.output, FILES)
-    if model and images is not None:
+    if encoders and images is not None:
         image_folder(images)
-    request = _make_request(context)
-    looks = bool(model) or getattr(request.judge, "images", None) is not None
-    check_folder(output, images=None if looks else images)
+    task_names = names(tasks)
+    request = Request(
+        split=split_name(split),
+        tasks="all" if task_names is None else task_names,
+        metrics=names(metrics),
+        sources=names(sources),
+        limit=limit,
+        allow_missing=allow_missing,
+        similarity=similarity,
+        training_data=names(training_data),
+        device=device,
+        judge=None if judge is None else load_judge(judge, images, device),
+        unjudged=unjudged,
+        bounds=bounds or answers is not None,
+        bounds_depth=bounds_depth,
+        answers=answers,
+        intervals=intervals,
+        confidence=confidence,
+        seed=seed,
+        per_query=output is not None,
+    )
+    needs_images = bool(encoders) or getattr(request.judge, "images", None) is not None
+    check_folder(output, images=None if needs_images else images)
     library = open_library(labels=labels or ())
-    if not context.params["overwrite"]:
-        for each in models:
-            _refuse_other_report(each, library.edition)
-    _check_models(context, models, request, library)
-    _evaluate_models(context, models, request, library)
+    if not overwrite:
+        _refuse_other_reports(models, library.edition)
+    if encoders:
+        _check_data(images, skip_bad_images, request, library)
+    elif len(models) > 1:
+        _check_runs(models, request, library)
+    for each in models:
+        own_request = replace(request, name=each.title)
+        if each.encoder is None:
+            run: Run = each.load()
+        else:
+            run = _encode(each.encoder, images, skip_bad_images, own_request, library)
+        if is_first_process():
+            pages = None if output is None else images
+            deliver(evaluate_request(run, own_request, library), each.output, images=pages, overwrite=overwrite)
+    if output is not None and len(models) > 1 and is_first_process():
+        compare([output / each.folder for each in models], output=output)
 
 
-def _make_request(context: typer.Context) -> Request:
-    """The request that the options make; an option with the name of a field is that field."""
-    from cxc_eccv.cli.user_tables import load_judge
-    from cxc_eccv.evaluation import Request
-
-    given = context.params
-    values = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) not in (None, [], ())}
-    values |= {option: names(value) for option, value in values.items() if isinstance(value, list | tuple)}
-    values |= {
-        "split": split_name(given["split"]),
-        "bounds": given["bounds"] or given["answers"] is not None,
-        "per_query": given["output"] is not None,
-        "name": None,  # each model has its own
-    }
-    if given["judge"] is not None:
-        values["judge"] = load_judge(given["judge"], given["images"], given["device"])
-    return Request(**values)
-
-
-class _Model(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Model:
     """A model to evaluate: a name for a folder, the name given to it, its id, or its files; and its report's folder."""
 
     folder: str
-    title: str | None
-    encoder: str | None
+    title: str | None = None
+    encoder: str | None = None
     files: tuple[Path, ...] = ()
     directions: tuple[str, ...] = ()
     output: Path | None = None
@@ -237,90 +251,86 @@ class _Model(NamedTuple):
         return load_run(*self.files, direction=self.directions or None)
 
 
-def _check_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
-    """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
+def _check_data(images: Path | None, skip_bad: bool, request: Request, library: Library) -> None:
+    """Raise, before a model is loaded, the errors of raw files and of the images that it encodes."""
     from cxc_eccv.encoding.evaluate_model import check_before_encoding, find_photographs
-    from cxc_eccv.evaluation.calls import plan_run
-    from cxc_eccv.ranking import ranked
     from cxc_eccv.types import SIDES
 
-    if context.params["model"]:
-        images = context.params["images"]
-        split = library.split(request.split).first(request.limit)
-        check_before_encoding(request, library, ("captions",) if images is None else SIDES)
-        if images is not None:
-            find_photographs(split, images, skip_bad=context.params["skip_bad_images"])
-    elif len(models) > 1:
-        for model in models:
-            try:
-                plan_run(ranked(model.load(), request.make_options()), request, library)
-            except InvalidOption as error:  # which does not name the file
-                raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
+    check_before_encoding(request, library, ("captions",) if images is None else SIDES)
+    if images is not None:
+        find_photographs(library.split(request.split).first(request.limit), images, skip_bad=skip_bad)
 
 
-def _evaluate_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
-    """Score each model, and compare several at the end."""
-    from cxc_eccv.evaluation import evaluate_request
+def _check_runs(models: Sequence[_Model], request: Request, library: Library) -> None:
+    """Raise, before the first of several files is scored, what one of them lacks."""
+    from cxc_eccv.evaluation.calls import plan_run
+    from cxc_eccv.ranking import ranked
 
-    output = context.params["output"]
-    pages = context.params["images"] if output is not None else None
     for model in models:
-        asked = replace(request, name=model.title)
-        run = _encode(model.encoder, context, asked, library) if model.encoder else model.load()
-        if is_first_process():
-            report = evaluate_request(run, asked, library)
-            deliver(report, model.output, images=pages, overwrite=context.params["overwrite"])
-    if len(models) > 1 and is_first_process():
-        compare([output / model.folder for model in models], output=output)
+        try:
+            plan_run(ranked(model.load(), request.make_options()), request, library)
+        except InvalidOption as error:  # which does not name the file
+            raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
 
 
-def _check_source(context: typer.Context, files: list[Path] | None, model: list[str] | None) -> None:
-    """Files or models, and no option of the one with the other."""
-    if files and model:
-        raise InvalidOption(f"{files[0]} is encoded already: give it, or --model {model[0]}, not both")
-    if not files and not model:
+def _check_source(
+    files: Sequence[Path], encoders: Sequence[str], directions: Sequence[str], skip_bad_images: bool
+) -> None:
+    """Refuse files and models together, an option of the one with the other, and models without their packages."""
+    if files and encoders:
+        raise InvalidOption(f"{files[0]} is encoded already: give it, or --model {encoders[0]}, not both")
+    if not files and not encoders:
         raise InvalidOption(
             "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model ID_OR_FOLDER"
         )
-    others, wanted = (("skip_bad_images",), "--model") if files else (("direction",), "files")
-    given = [name for name in others if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    if given:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InvalidOption(f"{options}: only for {wanted}; leave it out")
+    if files and skip_bad_images:
+        raise InvalidOption("--skip-bad-images: only for --model; leave it out")
+    if encoders and directions:
+        raise InvalidOption("--direction: only for files; leave it out")
+    for encoder in encoders:
+        check_packages(encoder)
 
 
 def _find_models(
     encoders: Sequence[str],
     groups: Sequence[tuple[str, tuple[tuple[Path, ...], tuple[str, ...]]]],
-    titles: Sequence[str] | None,
+    titles: Sequence[str],
     output: Path | None,
 ) -> list[_Model]:
     """The models to encode, or those in groups of files, with a folder for each."""
     from cxc_eccv.runs.run import check_name
 
-    found = [_Model(_folder_name(encoder), None, encoder) for encoder in encoders]
-    found += [_Model(_folder_name(name), None, None, *of) for name, of in groups]
-    if titles and len(titles) != len(found):
-        raise InvalidOption(
-            f"--name: {len(titles)} names for {len(found)} model{'s'[: len(found) - 1]}; give one for each"
-        )
-    for title in titles or ():
+    models = [_Model(_name_folder(encoder), encoder=encoder) for encoder in encoders]
+    models += [_Model(_name_folder(name), files=files, directions=directions) for name, (files, directions) in groups]
+    if titles and len(titles) != len(models):
+        noun = "model" if len(models) == 1 else "models"
+        raise InvalidOption(f"--name: {len(titles)} names for {len(models)} {noun}; give one for each")
+    for title in titles:
         check_name("evaluate", title, InvalidOption)
-    if len(found) > 1 and output is None:
+    if len(models) > 1 and output is None:
         raise InvalidOption("several models: name a folder for their reports with --output")
     if titles:
-        found = [
-            model._replace(folder=_folder_name(title), title=title) for model, title in zip(found, titles, strict=True)
-        ]
-    if len({model.folder for model in found}) < len(found):
+        pairs = zip(models, titles, strict=True)
+        models = [replace(model, folder=_name_folder(title), title=title) for model, title in pairs]
+    folders = {model.folder for model in models}
+    if len(folders) < len(models):
         raise InvalidOption("two models have the same name; give each of them another one with --name")
-    return [model._replace(output=output and (output / model.folder if len(found) > 1 else output)) for model in found]
+    if output is None:
+        return models
+    if len(models) == 1:
+        return [replace(models[0], output=output)]
+    return [replace(model, output=output / model.folder) for model in models]
 
 
-def _folder_name(model: str) -> str:
+def _name_folder(model: str) -> str:
     """A name for a folder, of a model's id, folder or name."""
     path = Path(model)
     return re.sub(r"[^\w.-]+", "-", path.resolve().name if path.is_dir() else model).strip(".-").lower() or "model"
+
+
+def _refuse_other_reports(models: Sequence[_Model], edition: str) -> None:
+    for model in models:
+        _refuse_other_report(model, edition)
 
 
 def _refuse_other_report(model: _Model, edition: str) -> None:
@@ -360,18 +370,19 @@ def _is_of_other_files(files: Sequence[Path], run: RunFacts, written: float) -> 
     return bool(files) and {hash_file(file) for file in files} != recorded
 
 
-def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:
+def _encode(
+    model: str, images: Path | None, skip_bad_images: bool, request: Request, library: Library
+) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
     from cxc_eccv.encoding.evaluate_model import find_items
     from cxc_eccv.types.model_options import Encoding
 
-    images = context.params["images"]
     check_model(model, images)
     from cxc_eccv.encoding import encode_once, load_model
 
     loaded = load_model(model, device=request.device, name=request.name)
-    encoding = Encoding(skip_bad_images=context.params["skip_bad_images"])
-    items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
+    items = find_items(loaded, images, request, library, skip_bad=skip_bad_images)
+    encoding = Encoding(skip_bad_images=skip_bad_images)
     run, was_there = encode_once(loaded, images=items.images, captions=items.captions, encoding=encoding)
     say_kept(run, was_there)
     return run

@@ -67,7 +67,8 @@ def open_library(labels: Sequence[str] = ()) -> Library:
     """The library of the raw files that the command line names, with these labels of people."""
     from cxc_eccv.sources.library import Library
 
-    return Library(**DATA.get()._asdict(), labels=labels)
+    options = DATA.get()
+    return Library(options.data_dir, allow_modified=options.allow_modified, labels=labels)
 
 
 class DataCommand(TyperCommand):
@@ -75,17 +76,17 @@ class DataCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
         """Its own options, and those of the program."""
-        of_program = [one for one in ctx.find_root().command.params if one.name in DataOptions._fields]
+        of_program = [option for option in ctx.find_root().command.params if option.name in DataOptions._fields]
         return [*super().get_params(ctx), *of_program]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
         """Run with the options behind the command's name, else those before it."""
-        before = DATA.get()._asdict()
-        behind = {name: ctx.params.pop(name) for name in DataOptions._fields}
-        typed = {name for name in behind if ctx.get_parameter_source(name).name == "COMMANDLINE"}
-        DATA.set(
-            DataOptions(**{name: behind[name] if name in typed else before[name] or behind[name] for name in behind})
-        )
+        before = DATA.get()
+        data_dir = ctx.params.pop("data_dir")
+        if data_dir is None:
+            data_dir = before.data_dir or None
+        allow_modified = ctx.params.pop("allow_modified") or before.allow_modified
+        DATA.set(DataOptions(data_dir, allow_modified))
         return super().invoke(ctx)
 
 

@@ -17,14 +17,16 @@ from cxc_eccv.evaluation import Fields, Request, make_plan
 from cxc_eccv.runs import save_embeddings
 
 PACKAGE = Path(ce.__file__).parent
-NEW = {
-    "evaluation/request.py": ('    tasks: str | Sequence[str] = "all"\n', "    emphasis: int = 1\n"),
-    "cli/evaluate.py": (
+NEW = [
+    ("evaluation/request.py", '    tasks: str | Sequence[str] = "all"\n', "    emphasis: int = 1\n"),
+    (
+        "cli/evaluate.py",
         "    output: Annotated[\n",
         '    emphasis: Annotated[int, typer.Option(help="Emphasis of a query.")] = 1,\n',
     ),
-}
-"""File to the line before which a line is added, and that line."""
+    ("cli/evaluate.py", "        metrics=names(metrics),\n", "        emphasis=emphasis,\n"),
+]
+"""A file, the line before which a line is added, and that line."""
 
 SHOW = """
 import cxc_eccv.evaluation
@@ -48,10 +50,10 @@ def test_evaluate_explains_every_field():
 
 
 @pytest.mark.thorough
-def test_an_option_is_one_field_and_one_line(tmp_path, make_run, sample_library):
+def test_new_option_is_a_field_a_parameter_and_a_keyword(tmp_path, make_run, sample_library):
     copy = tmp_path / "cxc_eccv"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, (before, line) in NEW.items():
+    for name, before, line in NEW:
         text = (copy / name).read_text(encoding="utf-8")
         assert text.count(before) == 1
         (copy / name).write_text(text.replace(before, line + before), encoding="utf-8")
