@@ -13,7 +13,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from string import Template
 
@@ -72,19 +72,24 @@ class Description:
     @property
     def kind(self) -> type[MetricModule]:
         """The class for metrics of this kind."""
-        if isinstance(self.spec, FailureMetric) and (self.spec.of_areas or self.spec.of_similarities):
-            return ConceptSizesModule if self.spec.of_areas else SimilarConceptsModule
+        if isinstance(self.spec, FailureMetric) and self.spec.of_areas:
+            return ConceptSizesModule
+        if isinstance(self.spec, FailureMetric) and self.spec.of_similarities:
+            return SimilarConceptsModule
         return MODULES_BY_KIND[type(self.spec)]
 
     @property
     def title(self) -> str:
         """The first line of the metric's file, up to a comma."""
-        return (sys.modules[self.spec.function.__module__].__doc__ or "").splitlines()[0].split(",")[0].rstrip(".")
+        docstring = sys.modules[self.spec.function.__module__].__doc__ or ""
+        first_line = docstring.splitlines()[0]
+        return first_line.partition(",")[0].rstrip(".")
 
     @property
     def packages(self) -> tuple[str, ...]:
         """What the module needs beside evaluate and numpy: packages of the metric, then those of its kind."""
-        return tuple(dict.fromkeys((*self.spec.packages, *self.kind.packages)))
+        packages = [*self.spec.packages, *self.kind.packages]
+        return tuple(dict.fromkeys(packages))
 
     @property
     def text(self) -> str:
@@ -94,7 +99,8 @@ class Description:
     @property
     def result_name(self) -> str:
         """The name of the result, with placeholders for its parameters."""
-        return self.spec.label(**{name: f"<{name}>" for name in self.spec.parameters})
+        placeholders = {name: f"<{name}>" for name in self.spec.parameters}
+        return self.spec.label(**placeholders)
 
     @cached_property
     def module(self) -> type[MetricModule]:
@@ -105,34 +111,45 @@ class Description:
     def inputs(self) -> dict[str, str]:
         """Column or option to description, with defaults for options."""
         texts = {**OPTIONS, **self.kind.option_texts, **arguments(self.spec.description)}
-        columns = {name: column.description for name, column in self.kind.columns.items()}
+        inputs = {name: column.description for name, column in self.kind.columns.items()}
         for name, default in self.module.options().items():
-            several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
-            fallback = "Required." if default is inspect.Parameter.empty else f"Default: {default!r}."
-            columns[name] = f"{texts[name]}{several} {fallback}"
-        return columns
+            sentences = [texts[name]]
+            if name in self.spec.parameters:
+                sentences.append("A list gives one result for each of its values.")
+            if default is inspect.Parameter.empty:
+                sentences.append("Required.")
+            else:
+                sentences.append(f"Default: {default!r}.")
+            inputs[name] = " ".join(sentences)
+        return inputs
 
     @property
     def results(self) -> dict[str, str]:
         """Result to description."""
-        low, high = self.spec.bounds
-        reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
-        better = "higher" if self.spec.higher_is_better else "lower"
-        whole = isinstance(self.spec, RatedMetric | WholeMetric)
-        over = "" if whole else f"{self.spec.aggregate} over {self.spec.averaged_over}, "
-        sampled = not isinstance(self.spec, RatedMetric) or self.spec.draws_samples
-        texts = {name.format(self.result_name): text for name, text in self.kind.result_texts.items() if sampled}
+        results = {self.result_name: self._describe_value()}
+        if not isinstance(self.spec, RatedMetric) or self.spec.draws_samples:
+            for name, text in self.kind.result_texts.items():
+                results[name.format(self.result_name)] = text
         if self.kind.shows_options:
-            named = {*OPTIONS, *self.spec.parameters}
-            unnamed = (name for name in self.module.options() if name not in named)
-            texts |= dict.fromkeys(unnamed, "the value of this option.")
-        return {self.result_name: f"{over}{reach}; {better} is better."} | texts
+            for option in self.module.options():
+                if option not in OPTIONS and option not in self.spec.parameters:
+                    results[option] = "the value of this option."
+        return results
+
+    def _describe_value(self) -> str:
+        """How the values of queries are aggregated, the range of the result, and which end of it is better."""
+        low, high = self.spec.bounds
+        span = f"{low:g} or more" if high is None else f"from {low:g} to {high:g}"
+        better = "higher" if self.spec.higher_is_better else "lower"
+        if isinstance(self.spec, RatedMetric | WholeMetric):
+            return f"{span}; {better} is better."
+        return f"{self.spec.aggregate} over {self.spec.averaged_over}, {span}; {better} is better."
 
     @property
     def result(self) -> str:
         """The result of the example, as Python prints it."""
-        chosen = {**self.module.options(), **self.kind.example_options}
-        return repr(self.module.scores(*self.kind.example.values(), **chosen))
+        options = {**self.module.options(), **self.kind.example_options}
+        return repr(self.module.scores(*self.kind.example.values(), **options))
 
     @property
     def call(self) -> list[str]:
@@ -143,7 +160,8 @@ class Description:
     @property
     def citation(self) -> str:
         """BibTeX from the catalog of sources, else the name of the paper."""
-        return "\n\n".join(map(_bibtex, self.spec.citation.split("; ")))
+        papers = self.spec.citation.split("; ")
+        return "\n\n".join(_find_bibtex(paper) for paper in papers)
 
     @property
     def addresses(self) -> list[str]:
@@ -151,12 +169,18 @@ class Description:
         return [f"https://arxiv.org/abs/{number}" for number in ARXIV.findall(self.spec.citation)]
 
 
-def _bibtex(paper: str) -> str:
+def _find_bibtex(paper: str) -> str:
+    """The entry of a paper in the catalog of sources, by its number on arXiv; else the paper itself."""
     number = ARXIV.search(paper)
+    if number is None:
+        return paper
     for entry in load_catalog().citations.values():
-        if number and f"eprint = {{{number[1]}}}" in entry:
-            fill = partial(textwrap.fill, width=110, subsequent_indent="    ", break_on_hyphens=False)
-            return "\n".join(map(fill, entry.splitlines()))
+        if f"eprint = {{{number[1]}}}" in entry:
+            lines = [
+                textwrap.fill(line, width=110, subsequent_indent="    ", break_on_hyphens=False)
+                for line in entry.splitlines()
+            ]
+            return "\n".join(lines)
     return paper
 
 
@@ -181,10 +205,21 @@ def module_info(spec: Spec) -> dict[str, object]:
 
 def inputs_description(described: Description, load: Iterable[str]) -> str:
     """Description of inputs and outputs, with the example; ``load`` are its lines that load the module."""
-    lines = ["Args:", *_entries(described.inputs), "", "Returns:", *_entries(described.results), "", "Examples:"]
-    call = [f"...     {line}" for line in described.call]
-    example = [*(f">>> {line}" for line in load), ">>> metric.compute(", *call, "... )", described.result]
-    return "\n".join([*lines, *(f"    {line}" for line in example)])
+    example = [f">>> {line}" for line in load]
+    example += [">>> metric.compute("]
+    example += [f"...     {line}" for line in described.call]
+    example += ["... )", described.result]
+    lines = [
+        "Args:",
+        *_wrap_entries(described.inputs),
+        "",
+        "Returns:",
+        *_wrap_entries(described.results),
+        "",
+        "Examples:",
+        *[f"    {line}" for line in example],
+    ]
+    return "\n".join(lines)
 
 
 def from_package(name: str) -> list[str]:
@@ -192,28 +227,33 @@ def from_package(name: str) -> list[str]:
     return ["import cxc_eccv as ce", "import evaluate", f'metric = evaluate.load(ce.metric("{name}"))']
 
 
-def _entries(texts: Mapping[str, str]) -> list[str]:
-    fill = partial(
-        textwrap.fill, width=116, initial_indent="    ", subsequent_indent="        ", break_long_words=False
-    )
-    return [fill(f"{name}: {text}") for name, text in texts.items()]
+def _wrap_entries(texts: Mapping[str, str]) -> list[str]:
+    wrapper = textwrap.TextWrapper(116, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False)
+    return [wrapper.fill(f"{name}: {text}") for name, text in texts.items()]
 
 
-HEADING = re.compile(r"^(Args|Returns|Raises|References|Example):$", re.MULTILINE)
-ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
+SECTION_HEADING = re.compile(r"^(Args|Returns|Raises|References|Example):$", re.MULTILINE)
+ARGUMENT_ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
 
 
 def lead(docstring: str) -> str:
     """The docstring up to its first section."""
-    return HEADING.split(docstring)[0].strip()
+    return SECTION_HEADING.split(docstring)[0].strip()
 
 
 def arguments(docstring: str) -> dict[str, str]:
     """Argument to its description on one line."""
-    _, *parts = HEADING.split(docstring)
-    sections = dict(zip(parts[::2], parts[1::2], strict=True))
-    _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))
-    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    sections = _split_by(SECTION_HEADING, docstring)
+    entries = _split_by(ARGUMENT_ENTRY, inspect.cleandoc(sections.get("Args", "")))
+    return {name: " ".join(text.split()) for name, text in entries.items()}
+
+
+def _split_by(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    """What the group of a pattern matched, to the text from there to the next match."""
+    _, *parts = pattern.split(text)
+    names = parts[::2]
+    texts = parts[1::2]
+    return dict(zip(names, texts, strict=True))
 
 
 GRADIO = "6.31.0"
@@ -236,12 +276,12 @@ def write_space(name: str, parent: Path) -> Path:
         )
     folder = parent / name
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    needed = (requirement, *described.packages, f"gradio=={GRADIO}")
+    requirements = (requirement, *described.packages, f"gradio=={GRADIO}")
     install = f"The module computes with the package `cxc_eccv` (`pip install '{requirement}'`)."
     texts = {
         "app.py": space_app(described),
         "README.md": metric_card(described, from_package(name), install),
-        "requirements.txt": "".join(f"{line}\n" for line in needed),
+        "requirements.txt": "".join(f"{line}\n" for line in requirements),
     }
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8", newline="\n")
@@ -251,17 +291,19 @@ def write_space(name: str, parent: Path) -> Path:
 def space_app(described: Description) -> str:
     """The program of the Space, in ruff's format."""
     columns = described.kind.example
-    cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
+    cells = [json.dumps(column) for column in columns.values()]
+    cells.append(json.dumps(described.kind.example_options))
     literals = [f"'{cell}'" if '"' in cell else f'"{cell}"' for cell in cells]
-    return _fill(
-        "app.py",
-        title=described.title,
-        quoted_title=json.dumps(described.title, ensure_ascii=False),
-        generated=GENERATED,
-        name=described.spec.name,
-        columns=json.dumps(list(columns)),
-        example="[\n" + "".join(f"    {literal},\n" for literal in literals) + "]",
-    )
+    lines = ["[", *[f"    {literal}," for literal in literals], "]"]
+    texts = {
+        "title": described.title,
+        "quoted_title": json.dumps(described.title, ensure_ascii=False),
+        "generated": GENERATED,
+        "name": described.spec.name,
+        "columns": json.dumps(list(columns)),
+        "example": "\n".join(lines),
+    }
+    return _read_template("app.py").substitute(texts)
 
 
 def metric_card(described: Description, load: Sequence[str], install: str) -> str:
@@ -282,28 +324,29 @@ def metric_card(described: Description, load: Sequence[str], install: str) -> st
         "description": described.text.split("\n\n")[0].replace("\n", " "),
     }
     entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
-    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
-    return _fill(
-        "card.md",
-        settings=yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110),
-        title=described.title,
-        text=described.text,
-        load="\n".join([*load[:-1], "", load[-1]]),
-        arguments="\n".join(f"    {line}" for line in described.call),
-        result=described.result,
-        install=install,
-        inputs=_list_items(described.inputs),
-        outputs=_list_items(described.results),
-        limits=described.kind.limits,
-        papers="\n".join(f"- {paper}" for paper in papers),
-        bibtex="```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else "",
-    )
+    bibtex = "```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else ""
+    linked_citation = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation)
+    texts = {
+        "settings": yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110),
+        "title": described.title,
+        "text": described.text,
+        "load": "\n".join([*load[:-1], "", load[-1]]),
+        "arguments": "\n".join(f"    {line}" for line in described.call),
+        "result": described.result,
+        "install": install,
+        "inputs": _list_items(described.inputs),
+        "outputs": _list_items(described.results),
+        "limits": described.kind.limits,
+        "papers": "\n".join(f"- {paper}" for paper in linked_citation.split("; ")),
+        "bibtex": bibtex,
+    }
+    return _read_template("card.md").substitute(texts)
 
 
 def _list_items(texts: Mapping[str, str]) -> str:
     return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
 
 
-def _fill(file: str, /, **values: str) -> str:
-    template = Path(__file__).parent / "templates" / f"{file}.template"
-    return Template(template.read_text(encoding="utf-8")).substitute(values)
+def _read_template(file: str) -> Template:
+    path = Path(__file__).parent / "templates" / f"{file}.template"
+    return Template(path.read_text(encoding="utf-8"))
