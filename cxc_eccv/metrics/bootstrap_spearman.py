@@ -67,9 +67,10 @@ class CodedPairs:
         shape = pairs.query_ids.shape
         if pairs.item_ids.shape != shape:
             raise DataError(f"query_ids have shape {shape} and item_ids {pairs.item_ids.shape}; need {SAME_ROWS}")
-        ratings, n_ratings = _codes(pairs.ratings, shape, "ratings", DataError)
-        scores, n_scores = _codes(similarities, shape, "similarities", MalformedRun)
-        return cls(np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind"), (n_ratings, n_scores))
+        ratings, n_ratings = _encode(pairs.ratings, shape, "ratings", DataError)
+        scores, n_scores = _encode(similarities, shape, "similarities", MalformedRun)
+        codes = np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind")
+        return cls(codes, (n_ratings, n_scores))
 
     def spearman(self, batches: Iterable[IntArray]) -> FloatArray:
         """Spearman's rho of the rows of each sample: Pearson's correlation of their average ranks."""
@@ -79,22 +80,29 @@ class CodedPairs:
                 if futures:
                     futures[-1].result()  # keeps draws from piling up
                 futures.append(worker.submit(rank_products, self.codes, self.n_levels, rows))
-        ratings, similarities, both = np.concatenate([batch.result() for batch in futures]).T
-        undefined = np.flatnonzero((ratings == 0) | (similarities == 0))
+        products = np.concatenate([future.result() for future in futures])
+        of_ratings, of_similarities, of_both = products.T
+        undefined = np.flatnonzero((of_ratings == 0) | (of_similarities == 0))
         if undefined.size:
             sample = undefined[0]
-            name, error = ("ratings", DataError) if ratings[sample] == 0 else ("similarities", MalformedRun)
-            raise error(
-                f"bootstrap_spearman, sample {sample}: the {name} of all {rows.shape[1]} chosen pairs are equal, "
-                "so their rank correlation is undefined. Use more rated pairs, or a model that scores them differently."
-            )
-        correlations: FloatArray = both / np.sqrt(ratings * similarities)
+            if of_ratings[sample] == 0:
+                raise DataError(_describe_equal("ratings", sample, rows.shape[1]))
+            raise MalformedRun(_describe_equal("similarities", sample, rows.shape[1]))
+        correlations: FloatArray = of_both / np.sqrt(of_ratings * of_similarities)
         return correlations.clip(-1.0, 1.0)
 
 
-def _codes(
+def _describe_equal(name: str, sample: int, n_pairs: int) -> str:
+    return (
+        f"bootstrap_spearman, sample {sample}: the {name} of all {n_pairs} chosen pairs are equal, "
+        "so their rank correlation is undefined. Use more rated pairs, or a model that scores them differently."
+    )
+
+
+def _encode(
     values: NDArray[np.generic], shape: tuple[int, ...], name: str, error: type[CxcEccvError]
 ) -> tuple[IntArray, int]:
+    """Values as the index of each among the distinct ones, and how many are distinct."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiu":
         raise error(f"{name} have type {array.dtype}; need real numbers")
@@ -119,7 +127,7 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
     """The rows of several samples at a time; checks its arguments at once and draws lazily."""
     check_whole("n_samples", n_samples, FEWEST_SAMPLES)
     check_whole("seed", seed, 0)
-    sizes = np.unique(pairs.query_ids, return_counts=True)[1]
+    _, sizes = np.unique(pairs.query_ids, return_counts=True)
     if sizes.size < FEWEST_QUERIES:
         raise DataError(
             f"there are rated pairs of {sizes.size} queries; a bootstrap over half of them needs {FEWEST_QUERIES}"
@@ -127,8 +135,9 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
     by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
     ends = make_indptr(sizes)
     random = np.random.Generator(np.random.PCG64(seed))
-    batches = range(0, n_samples, SAMPLES_AT_ONCE)
-    return (drawn_rows(random, by_query, ends, min(SAMPLES_AT_ONCE, n_samples - done)) for done in batches)
+    starts = range(0, n_samples, SAMPLES_AT_ONCE)
+    sizes_of_batches = [min(SAMPLES_AT_ONCE, n_samples - start) for start in starts]
+    return (drawn_rows(random, by_query, ends, size) for size in sizes_of_batches)
 
 
 SPEC = RatedMetric(
