@@ -16,10 +16,10 @@ from cxc_eccv.tasks.task import Task
 
 Entry = TypeVar("Entry")
 
-DEPTH = re.compile(r"(?<=@)\d+|(?<=_at_)\d+")
+DEPTH_IN_NAME = re.compile(r"(?<=@)\d+|(?<=_at_)\d+")
 """The depth K in the name of a metric."""
 
-DIGITS = 20
+MOST_DEPTH_DIGITS = 20
 """Most digits of a depth in a name; Python refuses to read thousands."""
 
 
@@ -42,7 +42,11 @@ def metric_functions() -> Mapping[str, Spec]:
 
 def task(name: str) -> Task:
     """The task of this name, also as it is printed, such as ``COCO 5K``."""
-    return _find("task", name, {title: task for task in tasks().values() for title in (task.title, task.name)})
+    names = {}
+    for each in tasks().values():
+        names[each.title] = each
+        names[each.name] = each
+    return _find("task", name, names)
 
 
 def metric(name: str) -> Spec:
@@ -52,11 +56,12 @@ def metric(name: str) -> Spec:
 
 def _metrics_as_written() -> Mapping[str, Spec]:
     """Every metric by its titles, parameters by their names, and by its name."""
-    return {
-        title.format(**{name: name for name in spec.parameters}): spec
-        for spec in metrics().values()
-        for title in (spec.title, spec.long_title, spec.name)
-    }
+    names = {}
+    for spec in metrics().values():
+        parameters = {name: name for name in spec.parameters}
+        for title in (spec.title, spec.long_title, spec.name):
+            names[title.format(**parameters)] = spec
+    return names
 
 
 def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
@@ -81,11 +86,13 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
     for text in (printed, re.sub(r"[\s-]", "_", printed.replace("@", "_at_"))):
         if text in known:
             return known[text], list(known[text].variants())
-        depths = DEPTH.findall(text)
-        spec = known.get(DEPTH.sub("k", text))
+        depths = DEPTH_IN_NAME.findall(text)
+        spec = known.get(DEPTH_IN_NAME.sub("k", text))
         if spec is not None and len(depths) == 1:
-            if len(depths[0]) > DIGITS:
-                raise InvalidOption(f"{spec.name}: k has {len(depths[0]):,} digits, expected at most {DIGITS}")
+            if len(depths[0]) > MOST_DEPTH_DIGITS:
+                raise InvalidOption(
+                    f"{spec.name}: k has {len(depths[0]):,} digits, expected at most {MOST_DEPTH_DIGITS}"
+                )
             return spec, [{"k": int(depths[0])}]
     spec = metric(name)
     return spec, list(spec.variants())
@@ -117,7 +124,8 @@ def is_main(key: str) -> bool:
 
 def _find(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
     """The entry of this name in any case."""
-    known = {title.casefold(): entry for title, entry in entries.items()}
-    if name.strip().casefold() not in known:
+    by_folded_name = {title.casefold(): entry for title, entry in entries.items()}
+    folded = name.strip().casefold()
+    if folded not in by_folded_name:
         raise UnknownName(kind, name, entries, listed=f"{kind}s")
-    return known[name.strip().casefold()]
+    return by_folded_name[folded]

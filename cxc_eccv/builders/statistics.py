@@ -62,18 +62,24 @@ def split_statistics(
 
     The group is the value of ``direction`` or ``sampling_method``, or empty if the table has neither.
     """
-    num_bytes = table.nbytes
-    table = _name_labels(table)
-    columns = {name: (describe, column) for name, describe, column in _described_columns(table, split)}
-    by = next((name for name in GROUP_COLUMNS if name in columns), None)
-    labels = pa.array([""] * table.num_rows) if by is None else columns.pop(by)[1]
+    named = _name_labels(table)
+    columns = {name: (describe, column) for name, describe, column in _described_columns(named, split)}
+    group_column = next((name for name in GROUP_COLUMNS if name in columns), None)
+    if group_column is None:
+        labels = pa.array([""] * named.num_rows)
+    else:
+        _, labels = columns.pop(group_column)
     groups: dict[str, Group] = {}
-    for value in sorted(pc.unique(labels).to_pylist()):
-        rows = pc.equal(labels, value)
-        known = {name: (describe, column.filter(rows).drop_null()) for name, (describe, column) in columns.items()}
-        described = {name: describe(values) for name, (describe, values) in known.items() if len(values)}
-        groups[value] = {"rows": pc.sum(rows).as_py(), "columns": described}
-    rows = table.num_rows
+    for label in sorted(pc.unique(labels).to_pylist()):
+        in_group = pc.equal(labels, label)
+        described = {}
+        for name, (describe, column) in columns.items():
+            values = column.filter(in_group).drop_null()
+            if len(values):
+                described[name] = describe(values)
+        groups[label] = {"rows": pc.sum(in_group).as_py(), "columns": described}
+    rows = named.num_rows
+    num_bytes = table.nbytes
     left = dict(left_out)
     if not made_with:
         return {"rows": rows, "num_bytes": num_bytes, "left_out": left, "groups": groups}
@@ -150,8 +156,10 @@ def _describe_numbers(column: pa.ChunkedArray) -> Column:
     if last - first > MOST_BINS:
         return numbers
     counts, edges = np.histogram(values, bins=np.arange(first, last + 1))
-    bins = {f"{edge} to {edge + 1}": int(count) for edge, count in zip(edges[:-1].tolist(), counts, strict=True)}
-    return numbers | {"histogram": bins}
+    histogram = {}
+    for edge, count in zip(edges[:-1].tolist(), counts, strict=True):
+        histogram[f"{edge} to {edge + 1}"] = int(count)
+    return numbers | {"histogram": histogram}
 
 
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
@@ -182,60 +190,83 @@ def rows_table(features: datasets.Features, splits: SplitStatistics) -> str:
 def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
     """Rows, ratings, list sizes, flags and labels, with a row for every split and group."""
     head, groups = _grouped(features, splits)
-    return "\n\n".join([rows_table(features, splits), *_number_tables(head, groups), *_other_tables(head, groups)])
+    tables = [rows_table(features, splits), *_number_tables(head, groups), *_other_tables(head, groups)]
+    return "\n\n".join(tables)
 
 
 def _grouped(features: datasets.Features, splits: SplitStatistics) -> tuple[list[str], Groups]:
     """The first columns of a table of statistics, and its rows."""
-    by = next((name for name in GROUP_COLUMNS if name in features), None)
-    groups = [
-        ([split] if by is None else [split, markdown_text(group)], part)
-        for split, statistics in splits.items()
-        for group, part in statistics["groups"].items()
-    ]
-    return ["split"] if by is None else ["split", by], groups
+    group_column = next((name for name in GROUP_COLUMNS if name in features), None)
+    head = ["split"] if group_column is None else ["split", group_column]
+    groups = []
+    for split, statistics in splits.items():
+        for group, part in statistics["groups"].items():
+            place = [split] if group_column is None else [split, markdown_text(group)]
+            groups.append((place, part))
+    return head, groups
 
 
 def left_out_table(splits: SplitStatistics) -> str:
     """A table of what rules left out of every split; empty if nothing."""
-    rows = [
-        (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
-    ]
+    rows = []
+    for split, statistics in splits.items():
+        for rule, number in statistics["left_out"].items():
+            rows.append((split, rule, number))
     return markdown_table(["split", "left out", "number"], rows) if rows else ""
 
 
 def made_with_line(splits: SplitStatistics) -> str:
     """A line that names the tools that made the rows; empty if there are none."""
     used = {tuple(statistics.get("made_with", {}).items()) for statistics in splits.values()}
-    shown = (", ".join(f"{name} {code_span(version)}" for name, version in tools) for tools in sorted(used) if tools)
-    return "".join(f"Made with {tools}." for tools in shown)
+    sentences = []
+    for tools in sorted(used):
+        versions = [f"{name} {code_span(version)}" for name, version in tools]
+        if versions:
+            sentences.append(f"Made with {', '.join(versions)}.")
+    return "".join(sentences)
 
 
 Groups = list[tuple[list[str], Group]]
 
 
+def _list_columns(groups: Groups) -> Iterator[tuple[list[str], str, Column]]:
+    """Split and group, name and statistics of every column of every group."""
+    for place, part in groups:
+        for name, column in part["columns"].items():
+            yield place, name, column
+
+
 def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
-    names = dict.fromkeys(name for _, part in groups for name, column in part["columns"].items() if "mean" in column)
-    for name in names:
-        described = [(place, part["columns"][name]) for place, part in groups if name in part["columns"]]
-        spans = {span for _, column in described for span in column.get("histogram", {})}
+    by_name: dict[str, list[tuple[list[str], Column]]] = {}
+    for place, name, column in _list_columns(groups):
+        if "mean" in column:
+            by_name.setdefault(name, []).append((place, column))
+    for name, described in by_name.items():
+        spans: set[str] = set()
+        for _, column in described:
+            spans.update(column.get("histogram", {}))
         bins = sorted(spans, key=lambda span: int(span.split()[0]))  # as "2 to 3"
         rows = []
         for place, column in described:
-            counts = [column.get("histogram", {}).get(span, 0) for span in bins]
-            rows.append([*place, *(column[key] for key in ("known", "mean", "min", "max")), *counts])
+            histogram = column.get("histogram", {})
+            counts = [histogram.get(span, 0) for span in bins]
+            rows.append([*place, column["known"], column["mean"], column["min"], column["max"], *counts])
         yield markdown_table([*head, f"`{name}` known", "mean", "min", "max", *bins], rows)
 
 
 def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
-    cells = [(place, f"`{name}`", column) for place, part in groups for name, column in part["columns"].items()]
-    lists = [[*place, name, *column.values()] for place, name, column in cells if "items" in column]
-    flags = [[*place, name, column["true"]] for place, name, column in cells if "true" in column]
-    labels = [
-        [*place, name, ", ".join(f"{markdown_text(value)}: {number:,}" for value, number in column["values"].items())]
-        for place, name, column in cells
-        if "values" in column
-    ]
+    lists = []
+    flags = []
+    labels = []
+    for place, name, column in _list_columns(groups):
+        code = f"`{name}`"
+        if "items" in column:
+            lists.append([*place, code, *column.values()])
+        if "true" in column:
+            flags.append([*place, code, column["true"]])
+        if "values" in column:
+            counts = [f"{markdown_text(value)}: {number:,}" for value, number in column["values"].items()]
+            labels.append([*place, code, ", ".join(counts)])
     if lists:
         yield markdown_table([*head, "list", "items in all", "min per row", "median", "max"], lists)
     if flags:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,15 +59,18 @@ class TfIdf:
 
     def encode(self, texts: Sequence[str]) -> csr_array:
         """(N, V) float32 unit rows; a text with only unknown words becomes a zero row."""
-        columns = [[self.vocabulary[word] for word in words(text) if word in self.vocabulary] for text in texts]
+        columns = [self._find_columns(text) for text in texts]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
-        indices = np.array([column for row in columns for column in row], dtype=np.int64)
+        indices = np.array(list(itertools.chain.from_iterable(columns)), dtype=np.int64)
         counts = csr_array((self.idf[indices], indices, indptr), shape=(len(texts), len(self.vocabulary)))
         counts.sum_duplicates()
         norms = np.sqrt(counts.multiply(counts).sum(axis=1))
         norms[norms == 0] = 1
         counts.data /= np.repeat(norms, np.diff(counts.indptr))
         return counts.astype(np.float32)
+
+    def _find_columns(self, text: str) -> list[int]:
+        return [self.vocabulary[word] for word in words(text) if word in self.vocabulary]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) unit rows; D counts only words of these texts, so the columns of two calls differ."""
@@ -85,9 +88,10 @@ PIXEL_WEIGHT = 0.1
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
     """(N, 3 SIDE^2 + 512) averaged pixels and colour histogram (8 bins per channel) of N images of any size."""
     features = []
-    for image in (image.convert("RGB") for image in images):
-        small = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
-        bins = (np.asarray(image) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
+    for image in images:
+        coloured = image.convert("RGB")
+        small = np.asarray(coloured.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
+        bins = (np.asarray(coloured) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
         histogram = np.bincount(bins, minlength=512) / bins.size
         features.append(np.concatenate([PIXEL_WEIGHT * (small.ravel() / 255 - 0.5), np.sqrt(histogram)]))
     return np.stack(features)
@@ -127,8 +131,10 @@ class RidgeModel:
         cls, images: Sequence[Image.Image], captions: Sequence[Sequence[str]], *, penalty: float = 0.1
     ) -> RidgeModel:
         """Fit the map from an image's pixels to the mean vector of its captions, with a penalty on its squared norm."""
-        terms = sorted({term for texts in captions for text in texts for term in _terms(text)})
-        vocabulary = {term: column for column, term in enumerate(terms)}
+        terms: set[str] = set()
+        for text in itertools.chain.from_iterable(captions):
+            terms.update(_terms(text))
+        vocabulary = {term: column for column, term in enumerate(sorted(terms))}
         targets = np.stack([bag_of_words(texts, vocabulary).mean(axis=0) for texts in captions])
         features = pixel_features(images)
         image_centre = features.mean(axis=0)
@@ -147,8 +153,8 @@ class RidgeModel:
         return (bag_of_words(captions, self.vocabulary) - self.centre).astype(np.float32)
 
 
-DATASET = "dataset"
-EMBEDDINGS = "ridge.npz"
+DATASET_FOLDER = "dataset"
+EMBEDDINGS_FILE = "ridge.npz"
 """What the demo writes into its folder, besides the report."""
 
 
@@ -156,7 +162,8 @@ def earlier_files(folder: Path) -> list[str]:
     """Files of an earlier demo in ``folder``, as paths below it."""
     from cxc_eccv.builders.output import replaceable_files
 
-    return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
+    files = [f"{DATASET_FOLDER}/{name}" for name in replaceable_files(folder / DATASET_FOLDER)]
+    return [*files, EMBEDDINGS_FILE]
 
 
 def run_demo(folder: Path) -> Report:
@@ -170,22 +177,25 @@ def run_demo(folder: Path) -> Report:
     from cxc_eccv.builders.folder_writing import build_folder
     from cxc_eccv.evaluation import evaluate
 
-    build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
-    path = folder / EMBEDDINGS
+    build_folder(folder / DATASET_FOLDER, data_dir="sample", images=sample_images(), progress=False)
+    path = folder / EMBEDDINGS_FILE
     with tempfile.TemporaryDirectory(dir=folder) as cache:
         datasets.disable_progress_bars()
-        splits = datasets.load_dataset(str(folder / DATASET), "captions", cache_dir=cache)
+        splits = datasets.load_dataset(str(folder / DATASET_FOLDER), "captions", cache_dir=cache)
         train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
-        captions = [[caption["text"] for caption in row] for row in train["captions"]]
+        captions = [_read_texts(row) for row in train["captions"]]
         model = RidgeModel.fit(list(train["image"]), captions)
         save_embeddings(path, _encode(model, splits["test"]))
     return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
 
 
 def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
-    captions = [caption for row in test["captions"] for caption in row]
+    captions = list(itertools.chain.from_iterable(test["captions"]))
+    caption_ids = np.array([caption["id"] for caption in captions])
+    texts = Embeddings(caption_ids, model.encode_captions(_read_texts(captions)))
     images = Embeddings(np.array(test["image_id"]), model.encode_images(list(test["image"])))
-    texts = model.encode_captions([caption["text"] for caption in captions])
-    return EmbeddingsRun(
-        images, Embeddings(np.array([caption["id"] for caption in captions]), texts), similarity="cosine"
-    )
+    return EmbeddingsRun(images, texts, similarity="cosine")
+
+
+def _read_texts(captions: Sequence[Mapping[str, str]]) -> list[str]:
+    return [caption["text"] for caption in captions]

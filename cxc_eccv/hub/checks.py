@@ -15,7 +15,7 @@ from cxc_eccv import version
 from cxc_eccv.builders.output import MANIFEST_NAME, list_departures
 from cxc_eccv.errors import DataError, HubError, ReportRefused
 from cxc_eccv.hub.client import read_text
-from cxc_eccv.hub.leaderboard import PATH, SPLIT, leaderboard_tasks, read_task_ids
+from cxc_eccv.hub.leaderboard import EVAL_YAML, RANKED_SPLIT, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_variants
 from cxc_eccv.report import Report
 from cxc_eccv.report.loading import find_report, load_report
@@ -70,8 +70,8 @@ def _faults(report: Report) -> Iterator[str]:
         yield "its provenance does not name this package and its data"
     if fault := _find_version_fault(package.version):
         yield fault
-    if split != SPLIT:
-        yield f"it covers the split {split!r}; the leaderboard takes {SPLIT!r}"
+    if split != RANKED_SPLIT:
+        yield f"it covers the split {split!r}; the leaderboard takes {RANKED_SPLIT!r}"
     if report.departure:
         yield f"it was computed from {report.departure}"
     if data.edition != OFFICIAL:
@@ -133,7 +133,7 @@ class Benchmark(NamedTuple):
 def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
     """The facts of a dataset on the Hub; raises unless it is a benchmark of the official data."""
     revision = str(api.repo_info(repo_id, repo_type="dataset").sha)
-    texts = {name: read_text(api, repo_id, "dataset", name, revision) for name in (PATH, MANIFEST_NAME)}
+    texts = {name: read_text(api, repo_id, "dataset", name, revision) for name in (EVAL_YAML, MANIFEST_NAME)}
     if lacking := [name for name, text in texts.items() if text is None]:
         raise HubError(f"{repo_id} has no {lacking[0]}, so `cxc-eccv push` did not upload it as a benchmark")
     try:
@@ -147,7 +147,7 @@ def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
             f"{repo_id} is no benchmark, because it was built with {'; '.join(departures)}. Name with --dataset a "
             "plain build of the official data."
         )
-    return Benchmark(repo_id, revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
+    return Benchmark(repo_id, revision, read_task_ids(texts[EVAL_YAML] or "", f"{EVAL_YAML} of {repo_id}"), sources)
 
 
 def check_same_files(report: Report, benchmark: Benchmark) -> None:

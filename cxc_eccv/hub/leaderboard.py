@@ -14,7 +14,7 @@ from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.tasks.task import Task
 
-SPLIT = "test"
+RANKED_SPLIT = "test"
 """The only split that is ranked on the Hub."""
 
 
@@ -32,7 +32,7 @@ class LeaderboardTask:
         return self.key.replace("/", "_")
 
 
-ORDER = (
+TASK_ORDER = (
     "eccv_caption",
     "cxc",
     "coco_5k",
@@ -51,24 +51,32 @@ def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
 
     Tasks without a config are left out. So are metrics for which lower is better: ``eval.yaml`` cannot say so.
     """
-    known = {name: task for name, task in tasks().items() if task.config and SPLIT in task.splits}
-    in_order = [name for name in ORDER if name in known] + [name for name in known if name not in ORDER]
-    entries = [entry for name in in_order for entry in _entries(known[name])]
-    return MappingProxyType({entry.key: entry for entry in sorted(entries, key=lambda entry: not entry.main)})
+    ranked = {name: task for name, task in tasks().items() if task.config and RANKED_SPLIT in task.splits}
+    names = [name for name in TASK_ORDER if name in ranked]
+    names += [name for name in ranked if name not in TASK_ORDER]
+    entries: list[LeaderboardTask] = []
+    for name in names:
+        entries += _list_entries(ranked[name])
+    entries.sort(key=lambda entry: not entry.main)
+    return MappingProxyType({entry.key: entry for entry in entries})
 
 
-def _entries(task: Task) -> Iterator[LeaderboardTask]:
+def _list_entries(task: Task) -> Iterator[LeaderboardTask]:
     """Every metric of every part. If the task's main metric does not apply, the part's first metric is the main one."""
     metrics = [metric_variants(name) for name in task.metrics]
     metrics = [(spec, variants) for spec, variants in metrics if spec.higher_is_better]
     whole = [spec.name for spec, _ in metrics if isinstance(spec, WholeMetric)]
     for part in task.parts:
-        labels = [
-            spec.label(**chosen) for spec, variants in metrics if spec.reads in part.offers for chosen in variants
-        ]
-        main = task.main_metric if task.main_metric in (*labels, *whole) else next(iter(labels), "")
+        labels: list[str] = []
+        for spec, variants in metrics:
+            if spec.reads in part.offers:
+                labels += [spec.label(**parameters) for parameters in variants]
+        main = task.main_metric
+        if main not in labels and main not in whole:
+            main = labels[0] if labels else ""
         config = part.name if part.rated else task.config
-        yield from (LeaderboardTask(f"{task.name}/{part.name}/{label}", config, label == main) for label in labels)
+        for label in labels:
+            yield LeaderboardTask(f"{task.name}/{part.name}/{label}", config, label == main)
     for name in whole:
         yield LeaderboardTask(f"{task.name}/{name}", task.config, name == task.main_metric)
 
@@ -76,20 +84,18 @@ def _entries(task: Task) -> Iterator[LeaderboardTask]:
 def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]:
     """Names of tasks or of their directions, keys, or ids on the Hub, to the leaderboard tasks they name."""
     board = leaderboard_tasks().values()
-    selected = {
-        name: tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
-        for name in names
-    }
-    for name, chosen in selected.items():
-        if not chosen:
+    selected = {}
+    for name in names:
+        selected[name] = tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
+        if not selected[name]:
             # All keys are too many to read: suggest those of the task, or the tasks.
             keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
-            suggested = keys or sorted({task.key.partition("/")[0] for task in board})
-            raise UnknownName("task of the leaderboard", name, suggested)
+            task_names = sorted({task.key.partition("/")[0] for task in board})
+            raise UnknownName("task of the leaderboard", name, keys or task_names)
     return selected
 
 
-PATH = "eval.yaml"
+EVAL_YAML = "eval.yaml"
 
 FRAMEWORK = "cxc_eccv"
 """The Hub accepts only the names of its list; a pull request there adds this one."""
@@ -98,8 +104,8 @@ FRAMEWORK_LIST = "https://github.com/huggingface/huggingface.js/blob/main/packag
 ACTIVATION = "https://huggingface.co/spaces/OpenEvals/README/discussions/2"
 """Where the Hub's documentation of evaluation results asks for new benchmarks to be named."""
 
-NAME = "CxC and ECCV Caption"
-DESCRIPTION = (
+LEADERBOARD_NAME = "CxC and ECCV Caption"
+LEADERBOARD_DESCRIPTION = (
     "Image-caption retrieval on MS-COCO with the labels that correct its false negatives: Crisscrossed Captions, ECCV "
     "Caption, plausible match and the original links. Scores come from `cxc-eccv evaluate` and are submitted with "
     "`cxc-eccv submit`; higher is better everywhere. Recall, precision and correlation are fractions, RSUM is in "
@@ -110,11 +116,16 @@ DESCRIPTION = (
 def eval_yaml(configs: Collection[str]) -> str:
     """The text of ``eval.yaml``: the main tasks whose config is in ``configs``."""
     tasks = [
-        {"id": task.task_id, "config": task.config, "split": SPLIT}
+        {"id": task.task_id, "config": task.config, "split": RANKED_SPLIT}
         for task in leaderboard_tasks().values()
         if task.main and task.config in configs
     ]
-    content = {"name": NAME, "description": DESCRIPTION, "evaluation_framework": FRAMEWORK, "tasks": tasks}
+    content = {
+        "name": LEADERBOARD_NAME,
+        "description": LEADERBOARD_DESCRIPTION,
+        "evaluation_framework": FRAMEWORK,
+        "tasks": tasks,
+    }
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
 
 

@@ -16,8 +16,7 @@ from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import DataError
 from cxc_eccv.hub.card import BEGINS, CARD, ENDS, read_card
 from cxc_eccv.hub.client import read_text
-from cxc_eccv.hub.leaderboard import FRAMEWORK, read_task_ids
-from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
+from cxc_eccv.hub.leaderboard import EVAL_YAML, FRAMEWORK, read_task_ids
 from cxc_eccv.sources.readers import read_labels
 
 PARQUET = ".parquet"

@@ -29,8 +29,7 @@ from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.checks import Benchmark, check_same_files, checked_report, read_benchmark
 from cxc_eccv.hub.client import hub_client, read_text, require_token
-from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
+from cxc_eccv.hub.leaderboard import EVAL_YAML, LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import visible

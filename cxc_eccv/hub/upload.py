@@ -26,7 +26,7 @@ from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_card
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_owner, require_token
-from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
+from cxc_eccv.hub.leaderboard import EVAL_YAML
 from cxc_eccv.hub.replacing import find_card_losses, find_losses, find_removed
 from cxc_eccv.report.files import REPORT
 from cxc_eccv.sources.catalog import SAMPLE

@@ -15,7 +15,7 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request, warn_of_doubts
 from cxc_eccv.extras import needs_extra
-from cxc_eccv.hub.leaderboard import NAME as DATASET_NAME
+from cxc_eccv.hub.leaderboard import LEADERBOARD_NAME
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report import Report
@@ -119,7 +119,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         # A card names the dataset after its evaluator, and calls it unknown without a name.
         self._card_entry = copy(self)
         edition = "" if self.library.edition == OFFICIAL else f", {self.library.edition}"
-        self._card_entry.name = name or f"{DATASET_NAME}{edition}"
+        self._card_entry.name = name or f"{LEADERBOARD_NAME}{edition}"
 
     def __call__(
         self,

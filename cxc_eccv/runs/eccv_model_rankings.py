@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -61,25 +62,32 @@ def read_machine_lists(path: str | Path, split: Split, direction: str) -> Machin
         raise UnknownName("direction of ECCV Caption", direction, CROSS_MODAL)
     answers = read_crowd_answers(Path(path))
     ranks = _read_ranks(answers)
-    query_side, item_side = (
-        set(np.asarray(split.eccv("eccv", way)["query_id"]).tolist())
-        for way in (direction, *(way for way in CROSS_MODAL if way != direction))
-    )
+    query_ids = _read_queries(split, direction)
+    ids_of_opposite_queries = _read_queries(split, "t2i" if direction == "i2t" else "i2t")
     queries, items = orient(answers.images, answers.captions, direction)
+    rows = zip(answers.models.to_pylist(), queries.tolist(), items.tolist(), ranks, strict=True)
     by_model: dict[str, Candidates] = {}
-    for model, query, item, rank in zip(
-        answers.models.to_pylist(), queries.tolist(), items.tolist(), ranks, strict=True
-    ):
+    for model, query, item, rank in rows:
         by_query = by_model.setdefault(model, defaultdict(lambda: defaultdict(list)))
-        if query in query_side:
-            by_query[query][rank, item in item_side].append(item)
+        if query in query_ids:
+            by_query[query][rank, item in ids_of_opposite_queries].append(item)
     span = range(min(ranks), max(ranks) + 1)
-    lists = {model: dict(_find_lists(candidates, span)) for model, candidates in by_model.items()}
-    if not any(lists.values()):
+    runs = {}
+    n_left_out = {}
+    for model, candidates in by_model.items():
+        lists = dict(_find_lists(candidates, span))
+        n_left_out[model] = len(candidates) - len(lists)
+        if lists:
+            runs[model] = RankingsRun.from_dicts(**{direction: lists})
+    if not runs:
         expected = f"a query of {direction} with one row for each rank, from {span[0]} to {span[-1]}"
         raise MalformedSource(path, f"line {answers.lines[0]} on", "no such list of any model", expected)
-    runs = {model: RankingsRun.from_dicts(**{direction: certain}) for model, certain in lists.items() if certain}
-    return MachineLists(runs, {model: len(by_model[model]) - len(certain) for model, certain in lists.items()})
+    return MachineLists(runs, n_left_out)
+
+
+def _read_queries(split: Split, direction: str) -> set[int]:
+    """The ids of ECCV Caption's queries."""
+    return set(np.asarray(split.eccv("eccv", direction)["query_id"]).tolist())
 
 
 def _read_ranks(answers: CrowdAnswers) -> list[int]:
@@ -101,6 +109,7 @@ def _find_lists(by_query: Candidates, span: range) -> Iterator[tuple[int, list[i
     """Queries with their certain lists."""
     for query, items in by_query.items():
         at_ranks = [items.get((rank, False)) or items.get((rank, True), []) for rank in span]
-        ranked = [item for at_rank in at_ranks for item in at_rank]
-        if all(len(at_rank) == 1 for at_rank in at_ranks) and len(set(ranked)) == len(span):
+        ranked = list(itertools.chain.from_iterable(at_ranks))
+        has_one_each = all(len(at_rank) == 1 for at_rank in at_ranks)
+        if has_one_each and len(set(ranked)) == len(span):
             yield query, ranked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,27 +57,41 @@ def has_crowd_answers(path: Path) -> bool:
 def read_crowd_answers(path: Path) -> CrowdAnswers:
     """The answers in a user's copy of ``mturk_parsed.csv``; warns if many rows are left out."""
     table = read_csv(path, COLUMNS)
-    written = [[parse_number(cell.strip()) for cell in table[name].to_pylist()] for name in ("iid", "cid")]
-    rows = np.flatnonzero([all(type(number) is int for number in pair) for pair in zip(*written, strict=True)])
-    if not rows.size:
+    image_ids = _parse_ids(table["iid"])
+    caption_ids = _parse_ids(table["cid"])
+    pairs = list(zip(image_ids, caption_ids, strict=True))
+    rows = [row for row, pair in enumerate(pairs) if type(pair[0]) is int and type(pair[1]) is int]
+    if not rows:
         raise MalformedSource(path, "", "no row whose iid and cid are whole numbers", "at least one")
-    images, captions = (np.array([ids[row] for row in rows], dtype=np.int64) for ids in written)
-    table = table.take(pa.array(rows))
-    gains = [GAINS.get(cell.strip()) for cell in table["annotation"].to_pylist()]
+    read = table.take(pa.array(rows))
+    lines = np.array(rows) + 2
+    gains = [GAINS.get(cell.strip()) for cell in read["annotation"].to_pylist()]
     if None in gains:
         row = gains.index(None)
-        place = f"line {rows[row] + 2}, column 'annotation'"
-        actual = shown(table["annotation"][row].as_py())
+        place = f"line {lines[row]}, column 'annotation'"
+        actual = shown(read["annotation"][row].as_py())
         raise MalformedSource(path, place, actual, "1, 2 (a match), 3 or 4 (no match)")
-    left_out = len(written[0]) - rows.size
-    if left_out > MOST_LEFT_OUT * len(written[0]):
-        first = next(number for pair in zip(*written, strict=True) for number in pair if isinstance(number, str))
+    n_left_out = table.num_rows - len(rows)
+    if n_left_out > MOST_LEFT_OUT * table.num_rows:
+        first = next(number for number in itertools.chain.from_iterable(pairs) if isinstance(number, str))
         warnings.warn(
-            f"{path}: {left_out / len(written[0]):.1%} of its rows ({left_out:,} of {len(written[0]):,}) are left out, "
-            f"since an id is no whole number, as {shown(first)}. Write the ids as whole numbers, or read the original "
-            "file.",
+            f"{path}: {n_left_out / table.num_rows:.1%} of its rows ({n_left_out:,} of {table.num_rows:,}) are left "
+            f"out, since an id is no whole number, as {shown(first)}. Write the ids as whole numbers, or read the "
+            "original file.",
             stacklevel=2,
         )
     return CrowdAnswers(
-        path, rows + 2, table["model"], table["ranking"], images, captions, np.array(gains, dtype=np.float64), left_out
+        path=path,
+        lines=lines,
+        models=read["model"],
+        rankings=read["ranking"],
+        images=np.array([image_ids[row] for row in rows], dtype=np.int64),
+        captions=np.array([caption_ids[row] for row in rows], dtype=np.int64),
+        gains=np.array(gains, dtype=np.float64),
+        n_left_out=n_left_out,
     )
+
+
+def _parse_ids(column: pa.ChunkedArray) -> list[object]:
+    """A whole number for each cell that is one; other cells as they are written."""
+    return [parse_number(cell.strip()) for cell in column.to_pylist()]

@@ -14,7 +14,7 @@ from cxc_eccv import version
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.card import CARD, join_card, merge_card
-from cxc_eccv.hub.leaderboard import NAME, leaderboard_tasks
+from cxc_eccv.hub.leaderboard import LEADERBOARD_NAME, leaderboard_tasks
 from cxc_eccv.registry import tasks
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
@@ -178,7 +178,7 @@ def index_results(report: Report | None, kind: str) -> list[EvalResult]:
     common: dict[str, Any] = {
         "task_type": kind,
         "dataset_type": find_benchmark() or "cxc_eccv",
-        "dataset_name": NAME,
+        "dataset_name": LEADERBOARD_NAME,
         "dataset_split": report.provenance.split,
         "dataset_args": {"version": data.version, "fingerprint": data.fingerprint},
     }
