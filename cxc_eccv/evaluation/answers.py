@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation.bounds import Units
+from cxc_eccv.evaluation.bounds import SamplingUnits
 from cxc_eccv.report import Report
 from cxc_eccv.sources.readers import find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
@@ -48,7 +48,7 @@ class Answers:
         """What a report records."""
         return AnswerFacts(self.key, self.labels.size, int(self.labels.sum()))
 
-    def add_to(self, bounds: Bounds, units: Units, clusters: IntArray, level: float | None) -> Bounds:
+    def add_to(self, bounds: Bounds, units: SamplingUnits, clusters: IntArray, level: float | None) -> Bounds:
         """The bounds with the number if people had labelled all open pairs, and with the precision of their judge.
 
         ``clusters`` holds the (U,) image of each unit; a ``level`` of None leaves out the intervals.
@@ -62,7 +62,7 @@ class Answers:
             return bounds
         return replace(bounds, precision=share.value, precision_low=share.low, precision_high=share.high)
 
-    def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
+    def estimate(self, units: SamplingUnits, clusters: IntArray, confidence: float) -> Estimate:
         """The number if people had labelled all open pairs, with an interval over the answers and over (U,) images."""
         if units.fingerprint != self.frame:
             raise DataError(
@@ -86,7 +86,7 @@ class Answers:
             units.predicted, known, values[known], of_unit[known], clusters=clusters, confidence=confidence
         ).as_share
 
-    def _find_precision(self, units: Units, confidence: float) -> Estimate | None:
+    def _find_precision(self, units: SamplingUnits, confidence: float) -> Estimate | None:
         """The share of positives among the pairs that the judge calls entailed; None without a judge or too few."""
         if units.labels is None:
             return None

@@ -12,7 +12,7 @@ from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
 from cxc_eccv.evaluation.make_report import make_report
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
-from cxc_eccv.evaluation.needs import Measured, Ranks
+from cxc_eccv.evaluation.metric_inputs import PassResult, RankInput
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, make_plan
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import score_parts
@@ -220,9 +220,9 @@ def report_of_ranks(
         ranked_task = task(name)
         metrics = choose_metrics(ranked_task, None)
         variants = tuple(variant for variant in metrics[direction] if variant.spec.reads == "ranks")
-        need = Ranks(ranked_task, direction, judgments, variants)
-        part = PlannedPart(ranked_task, direction, metrics[direction], (need,))
-        parts.append(MeasuredPart(part, (need.of_ranks(ranks),)))
+        rank_input = RankInput(ranked_task, direction, judgments, variants)
+        part = PlannedPart(ranked_task, direction, metrics[direction], (rank_input,))
+        parts.append(MeasuredPart(part, (rank_input.use_ranks(ranks),)))
         wholes[ranked_task.name] = PlannedPart(ranked_task, "", metrics[""])
     plan = Plan(
         request=request,
@@ -240,8 +240,8 @@ def report_of_ranks(
     return make_report(plan, scored, doubts)
 
 
-def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant[Any], Measured[Any]]]:
-    """The metrics that a request names and that can be computed, each with what was measured for it.
+def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant[Any], PassResult[Any]]]:
+    """The metrics that a request names and that can be computed, each with what the pass found for it.
 
     Neither a judge nor anybody else was asked about unjudged pairs.
     """
@@ -249,7 +249,7 @@ def measure_request(run: Run, request: Request, library: Library) -> list[tuple[
         ranker = ranked(run, request.make_options())
         parts = measure(ranker, plan_run(ranker, request, library))
     metrics = [each for part in parts for each in part.metrics]
-    computed = [(variant, measured) for variant, measured in metrics if variant.label not in measured.errors]
+    computed = [(variant, result) for variant, result in metrics if variant.label not in result.errors]
     if not computed:
         raise_all(error for part in parts for error in part.errors.values())
     return computed

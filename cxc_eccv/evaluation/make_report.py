@@ -13,7 +13,7 @@ from cxc_eccv import version
 from cxc_eccv.errors import RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.examples import collect_examples
-from cxc_eccv.evaluation.needs import Need, Scored
+from cxc_eccv.evaluation.metric_inputs import MetricInput, ScoredMetric
 from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.request import RECORDED
@@ -40,7 +40,7 @@ from cxc_eccv.types.provenance import (
 from cxc_eccv.unjudged.judges import Judge
 
 
-def per_query_table(scored: Sequence[Scored]) -> pa.Table:
+def per_query_table(scored: Sequence[ScoredMetric]) -> pa.Table:
     """One row per metric and query, in the order of the report.
 
     ``best_rank`` is the rank of the query's best positive, or null; ``cluster`` is the image of the query, which
@@ -103,7 +103,7 @@ def describe_evaluation(plan: Plan, scored: Sequence[ScoredPart], ranker: Ranked
     named = request.training_data
     trained_on = check_training_data(named) if named else tuple(record.get("training_data") or ())
     judge = request.judge
-    asked = {each.part.key: each.n_asked for each in scored if each.n_asked}
+    asked = {each.part.key: each.n_classified for each in scored if each.n_classified}
     facts = Provenance(
         seed=request.seed,
         confidence=request.level,
@@ -111,7 +111,7 @@ def describe_evaluation(plan: Plan, scored: Sequence[ScoredPart], ranker: Ranked
         bounds_depth=request.depth if request.bounds else None,
         answers=request.answers.facts if isinstance(request.answers, Answers) else None,
         unjudged=replace(judge.facts, pairs=asked) if isinstance(judge, Judge) else None,
-        run=RunFacts() if run is None else describe_run(run, plan.needs, find_encoding(record)),
+        run=RunFacts() if run is None else describe_run(run, plan.inputs, find_encoding(record)),
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
         model=run.model if request.name is None and run is not None else request.name,
@@ -132,7 +132,7 @@ def _describe_labels(plan: Plan) -> LabelFacts:
     if not plan.sources:
         return LabelFacts()
     ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
-    repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
+    repeats = find_repeats((part.key, part.name, part.inputs[0].judged) for part in ordered)
     return replace(describe_sources(plan.sources, plan.library.split(plan.request.split)), repeats=repeats)
 
 
@@ -149,7 +149,7 @@ def make_provenance(library: Library, split: str = "", facts: Provenance | None 
     return replace(facts or Provenance(), package=package, numpy=np.__version__, data=data, split=split)
 
 
-def describe_run(run: Run, needs: Sequence[Need[Any, Any]], encoding: EncodingFacts | None = None) -> RunFacts:
+def describe_run(run: Run, inputs: Sequence[MetricInput[Any, Any]], encoding: EncodingFacts | None = None) -> RunFacts:
     """Facts about the run: kind, file, hash, sizes, how many of its items no task needs, and what made it.
 
     ``encoding`` is what the record beside the file says; a run that was encoded now knows it.
@@ -159,7 +159,7 @@ def describe_run(run: Run, needs: Sequence[Need[Any, Any]], encoding: EncodingFa
     for side in SIDES:
         items: ItemFacts | None = getattr(facts, side)
         if items is not None:
-            used = find_positions(run.ids(side), collect_ids(side, needs))[1]
+            used = find_positions(run.ids(side), collect_ids(side, inputs))[1]
             sides[side] = replace(items, outside_the_tasks=int((~used).sum()))
     return replace(
         facts, images=sides.get("images"), captions=sides.get("captions"), encoding=facts.encoding or encoding

@@ -1,4 +1,4 @@
-"""One pass over a run for all that a plan needs, after the faults that keep it from being computed."""
+"""One pass over a run for all that a plan computes, after the faults that keep it from being computed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds
+from cxc_eccv.evaluation.metric_inputs import MetricInput, PassResult
 from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
-from cxc_eccv.evaluation.needs import Measured, Need
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import Ranked
@@ -29,45 +29,48 @@ SWAP_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPart:
-    """A part of a task, and what was measured for its needs; whether the run tells equal scores."""
+    """A part of a task, and what a pass found for its inputs; whether the run tells equal scores."""
 
     part: PlannedPart
-    measured: tuple[Measured[Any], ...]
+    results: tuple[PassResult[Any], ...]
     knows_ties: bool = True
 
     @property
-    def metrics(self) -> list[tuple[Variant[Any], Measured[Any]]]:
+    def metrics(self) -> list[tuple[Variant[Any], PassResult[Any]]]:
         """Each metric, in the order of the plan, with what it is computed from."""
-        of_labels = {variant.label: each for each in self.measured for variant in each.need.variants}
+        of_labels = {variant.label: each for each in self.results for variant in each.metric_input.variants}
         return [(variant, of_labels[variant.label]) for variant in self.part.variants if variant.label in of_labels]
 
     @property
     def errors(self) -> dict[str, CxcEccvError]:
         """Label to error, for the metrics that cannot be computed."""
-        return {label: error for each in self.measured for label, error in each.errors.items()}
+        return {label: error for each in self.results for label, error in each.errors.items()}
 
 
 def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
-    """What one pass over the run computes for every need."""
-    readings = {need: need.reading(ranker) for need in plan.needs}
+    """What one pass over the run finds for every metric input."""
+    requests = {each: each.make_request(ranker) for each in plan.inputs}
     judgments: dict[str, tuple[str, Judgments]] = {}
     readers: dict[str, list[RowReader]] = {}
-    for need, reading in readings.items():
-        if reading.judgments is not None:
-            judgments[need.key] = need.direction, reading.judgments
-        if reading.all_readers:
-            readers.setdefault(need.direction, []).extend(reading.all_readers)
+    for metric_input, request in requests.items():
+        direction = metric_input.direction
+        if request.judgments is not None:
+            judgments[metric_input.key] = direction, request.judgments
+        if request.all_readers:
+            readers.setdefault(direction, []).extend(request.all_readers)
     ranks = ranker.rank_all(judgments, readers)
-
-    def finish(need: Need[Any, Any]) -> Measured[Any]:
-        reading = readings[need]
-        similarities = None if reading.pairs is None else ranker.compare(reading.pairs, need.direction)
-        return need.measured(replace(reading, ranks=ranks.get(need.key), similarities=similarities))
-
-    return [
-        MeasuredPart(part, tuple(map(finish, part.needs)), ranker.knows_ties(part.needs[0].direction))
-        for part in plan.parts
-    ]
+    parts = []
+    for part in plan.parts:
+        results = []
+        for metric_input in part.inputs:
+            request = requests[metric_input]
+            similarities = None
+            if request.pairs is not None:
+                similarities = ranker.compare(request.pairs, metric_input.direction)
+            found = replace(request, ranks=ranks.get(metric_input.key), similarities=similarities)
+            results.append(metric_input.make_result(found))
+        parts.append(MeasuredPart(part, tuple(results), ranker.knows_ties(part.inputs[0].direction)))
+    return parts
 
 
 def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
@@ -76,9 +79,9 @@ def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[
     ``split`` is what the plan scores, if it stands for the split of the tasks.
     """
     run = ranker.run
-    needs = plan.needs
-    missing = ranker.find_missing(needs)
-    unknown = find_unknown_ids(run, needs, plan.library, {part.task.collection for part in plan.parts})
+    inputs = plan.inputs
+    missing = ranker.find_missing(inputs)
+    unknown = find_unknown_ids(run, inputs, plan.library, {part.task.collection for part in plan.parts})
     faults = [*plan.refused, *missing, *unknown]
     # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
     if faults or plan.request.allow_missing:
@@ -91,20 +94,20 @@ def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[
 
 
 def find_unknown_ids(
-    run: Run, needs: Sequence[Need[Any, Any]], library: Library, collections: Iterable[Collection]
+    run: Run, inputs: Sequence[MetricInput[Any, Any]], library: Library, collections: Iterable[Collection]
 ) -> list[CxcEccvError]:
     """An error for each side of a run with items that are not in the data."""
     errors: list[CxcEccvError] = []
-    for side in SIDES if needs else ():
+    for side in SIDES if inputs else ():
         ids = run.ids(side)
-        unknown = ids[~find_positions(ids, collect_ids(side, needs))[1]]
+        unknown = ids[~find_positions(ids, collect_ids(side, inputs))[1]]
         if unknown.size:
             unknown = unknown[~find_positions(unknown, _read_known_ids(side, library, collections))[1]]
         if unknown.size:
             count = f"{unknown.size} of {ids.size}"
             first = ", ".join(map(str, unknown[:NAMED]))
             advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
-            if find_positions(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
+            if find_positions(unknown, collect_ids(other_side(side), inputs))[1].mean() > SWAP_SHARE:
                 advice = f"These ids are {other_side(side)}: images and captions look swapped."
             place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
             errors.append(UnknownIds(f"{place}. {advice}"))

@@ -11,9 +11,9 @@ import numpy as np
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation.needs import NEEDS, Need
+from cxc_eccv.evaluation.metric_inputs import METRIC_INPUTS, MetricInput
 from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, keep_labels, relabel, why_not_relabelled
-from cxc_eccv.evaluation.request import Request, Sides
+from cxc_eccv.evaluation.request import Rankable, Request
 from cxc_eccv.metrics.kinds import Variant, WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs.run import read_record
@@ -30,12 +30,12 @@ Metrics = dict[str, tuple[Variant[Any], ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedPart:
-    """One part of one task, or the whole task: its metrics and their needs."""
+    """One part of one task, or the whole task: its metrics and their inputs."""
 
     task: Task
     name: str  # empty for the whole task
     variants: tuple[Variant[Any], ...]
-    needs: tuple[Need[Any, Any], ...] = ()
+    inputs: tuple[MetricInput[Any, Any], ...] = ()
 
     @property
     def key(self) -> str:
@@ -62,9 +62,9 @@ class Plan:
         return self.splits.get(task.collection) or self.library.split(self.request.split, task.collection)
 
     @property
-    def needs(self) -> list[Need[Any, Any]]:
-        """The needs of all parts."""
-        return [need for part in self.parts for need in part.needs]
+    def inputs(self) -> list[MetricInput[Any, Any]]:
+        """The inputs of all parts."""
+        return [each for part in self.parts for each in part.inputs]
 
 
 class ChosenTask(NamedTuple):
@@ -75,10 +75,10 @@ class ChosenTask(NamedTuple):
     is_named: bool
 
 
-def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split | None = None) -> Plan:
+def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: Split | None = None) -> Plan:
     """Plan the parts of the tasks and metrics that can be computed, on the split or a part of it.
 
-    ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet. ``whole`` stands for the split
+    ``rankable`` is the run, or what a model will encode: nothing is ranked yet. ``whole`` stands for the split
     of the tasks' collection.
     """
     labels: tuple[str, ...] = ()
@@ -87,11 +87,11 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
     parts: list[PlannedPart] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
-    choice = _choose_tasks(request, sides, library, skipped)
+    choice = _choose_tasks(request, rankable, library, skipped)
     chosen = [each._replace(task=relabel(each.task, labels)) for each in choice]
     collections = [each.task.collection for each in chosen] or [COCO]
-    unreadable = _read_unreadable(sides)
-    splits = _find_parts(request, library, sides, collections, whole, unreadable)
+    unreadable = _read_unreadable(rankable)
+    splits = _find_parts(request, library, rankable, collections, whole, unreadable)
     plan = Plan(
         request=request,
         library=library,
@@ -113,7 +113,7 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
                 refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
             continue
         try:
-            of_task, reasons = _plan_parts(plan, sides, each)
+            of_task, reasons = _plan_parts(plan, rankable, each)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -133,7 +133,7 @@ def _refuse_idle_judge(request: Request, parts: Sequence[PlannedPart]) -> None:
     """Refuse a judge whom no metric would ask."""
     if request.judge is None or request.bounds or not parts:
         return
-    variants = [variant for part in parts for need in part.needs for variant in need.variants]
+    variants = [variant for part in parts for each in part.inputs for variant in each.variants]
     if not any(getattr(variant.spec, "has_policy", False) for variant in variants):
         raise InvalidOption(
             "judge (--judge): none of these metrics asks it; it labels pairs for Entail@K, of the task entailment, and "
@@ -141,12 +141,14 @@ def _refuse_idle_judge(request: Request, parts: Sequence[PlannedPart]) -> None:
         )
 
 
-def _choose_tasks(request: Request, sides: Sides, library: Library, skipped: dict[str, str]) -> Iterator[ChosenTask]:
+def _choose_tasks(
+    request: Request, rankable: Rankable, library: Library, skipped: dict[str, str]
+) -> Iterator[ChosenTask]:
     """The tasks that the user named; for "all", those of the run's collections."""
     if request.tasks == "all":
         has_searched = library.label_names != library.table_names
         known = [task for task in tasks().values() if not task.of_label_files or has_searched]
-        reasons = collections_held([task.collection for task in known], sides, library, request.split)
+        reasons = collections_held([task.collection for task in known], rankable, library, request.split)
         for task in known:
             if reasons[task.collection] is None:
                 yield ChosenTask(task, task.part_names, is_named=False)
@@ -165,7 +167,7 @@ def _choose_tasks(request: Request, sides: Sides, library: Library, skipped: dic
     )
 
 
-def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[PlannedPart], dict[str, str]]:
+def _plan_parts(plan: Plan, rankable: Rankable, chosen: ChosenTask) -> tuple[list[PlannedPart], dict[str, str]]:
     task, names, named = chosen
     parts: list[PlannedPart] = []
     reasons: dict[str, str] = {}
@@ -180,8 +182,8 @@ def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[Plan
         metrics, reasons = drop_other_labels(task, {name: metrics[name] for name in (*names, "")}, remedy)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
-            needs = _find_needs(plan, sides, task, name, metrics[name])
-            parts.append(PlannedPart(task, name, metrics[name], needs))
+            inputs = _find_inputs(plan, rankable, task, name, metrics[name])
+            parts.append(PlannedPart(task, name, metrics[name], inputs))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise
@@ -192,24 +194,26 @@ def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[Plan
     return parts, reasons
 
 
-def _find_needs(
-    plan: Plan, sides: Sides, task: Task, part: str, variants: tuple[Variant[Any], ...]
-) -> tuple[Need[Any, Any], ...]:
+def _find_inputs(
+    plan: Plan, rankable: Rankable, task: Task, part: str, variants: tuple[Variant[Any], ...]
+) -> tuple[MetricInput[Any, Any], ...]:
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
-    needs: list[Need[Any, Any]] = []
+    inputs: list[MetricInput[Any, Any]] = []
     direction = task.part(part).direction
     split = plan.find_split(task)
-    for kind, need in NEEDS.items():
-        if variants_of_need := [variant for variant in variants if isinstance(variant.spec, kind)]:
-            if (reason := need.why_not(sides, direction)) is not None:
+    for kind, input_type in METRIC_INPUTS.items():
+        if variants_of_kind := [variant for variant in variants if isinstance(variant.spec, kind)]:
+            if (reason := input_type.why_not(rankable, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = task.read(variants_of_need[0].spec.reads, split, part)
+            judged = task.read(variants_of_kind[0].spec.reads, split, part)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
-            made = need(task, part, judged, tuple(variants_of_need))
-            needs.append(made.bounded(plan.request, plan.library, plan.sources) if plan.request.bounds else made)
-    return tuple(needs)
+            metric_input = input_type(task, part, judged, tuple(variants_of_kind))
+            if plan.request.bounds:
+                metric_input = metric_input.with_bounds(plan.request, plan.library, plan.sources)
+            inputs.append(metric_input)
+    return tuple(inputs)
 
 
 def choose_metrics(task: Task, metrics: Sequence[str] | None) -> Metrics:
@@ -255,26 +259,26 @@ HELD_SHARE = 0.5
 
 
 def collections_held(
-    collections: Iterable[Collection], sides: Sides, library: Library, split: str
+    collections: Iterable[Collection], rankable: Rankable, library: Library, split: str
 ) -> dict[Collection, str | None]:
     """Collection to None if the run is about it, else to the reason why it is not."""
     others = [collection for collection in dict.fromkeys(collections) if collection is not COCO]
-    reasons = {collection: _find_reason(collection, sides, library, split) for collection in others}
+    reasons = {collection: _find_reason(collection, rankable, library, split) for collection in others}
     if any(reason is None for reason in reasons.values()):
-        return {COCO: _find_reason(COCO, sides, library, split), **reasons}
+        return {COCO: _find_reason(COCO, rankable, library, split), **reasons}
     return {COCO: None, **reasons}
 
 
-def _find_reason(collection: Collection, sides: Sides, library: Library, split: str) -> str | None:
+def _find_reason(collection: Collection, rankable: Rankable, library: Library, split: str) -> str | None:
     if not library.has_collection(collection):
         return f"the files of {collection.title} are not on this machine (name the task to download them)"
     try:
         content = library.split(split, collection)
     except DataError as error:
         return str(error)
-    side = "images" if sides.ids("images").size else "captions"
+    side = "images" if rankable.ids("images").size else "captions"
     wanted = content.image_ids if side == "images" else content.caption_ids
-    n_held = int(find_positions(wanted, sides.ids(side))[1].sum())
+    n_held = int(find_positions(wanted, rankable.ids(side))[1].sum())
     if n_held > HELD_SHARE * wanted.size:
         return None
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.title}"
@@ -286,39 +290,41 @@ NONE = np.empty(0, dtype=np.int64)
 def _find_parts(
     request: Request,
     library: Library,
-    sides: Sides,
+    rankable: Rankable,
     collections: Iterable[Collection],
     whole: Split | None,
     unreadable: IntArray,
 ) -> dict[Collection, Split]:
     """Collection to the part of its split that is scored; empty if nothing restricts the whole splits."""
-    may_lack = _find_sides_that_may_lack(request, sides)
-    if request.limit is None and not request.allow_missing and not unreadable.size and sides.corpus is None:
+    may_lack = _find_sides_that_may_lack(request, rankable)
+    if request.limit is None and not request.allow_missing and not unreadable.size and rankable.corpus is None:
         return {} if whole is None else dict.fromkeys(collections, whole)
     splits = {each: whole or library.split(request.split, each) for each in collections}
     parts = {}
     for each, split in splits.items():
         first = split.first(request.limit)
-        lacking = {side: np.setdiff1d(first.ids(side), sides.ids(side)) if side in may_lack else NONE for side in SIDES}
+        lacking = {
+            side: np.setdiff1d(first.ids(side), rankable.ids(side)) if side in may_lack else NONE for side in SIDES
+        }
         parts[each] = first.without(np.union1d(unreadable, lacking["images"]), lacking["captions"])
-    if sides.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
+    if rankable.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
         raise MissingIds(
-            f"{sides.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the split "
-            "that query-corpus ranked with --split, or --collection visual_genome; others have no concepts to explain "
-            "failures."
+            f"{rankable.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the "
+            "split that query-corpus ranked with --split, or --collection visual_genome; others have no concepts to "
+            "explain failures."
         )
     return parts
 
 
-def _find_sides_that_may_lack(request: Request, sides: Sides) -> tuple[str, ...]:
+def _find_sides_that_may_lack(request: Request, rankable: Rankable) -> tuple[str, ...]:
     """The sides whose items are left out where the run lacks them; of rankings only that of the queries is known."""
-    if sides.corpus is not None:
+    if rankable.corpus is not None:
         return ("captions",)
     if not request.allow_missing:
         return ()
-    if not sides.may_be_cut:
-        return tuple(side for side in SIDES if sides.ids(side).size)
-    directions = [direction for direction in DIRECTIONS if sides.why_not(direction) is None]
+    if not rankable.may_be_cut:
+        return tuple(side for side in SIDES if rankable.ids(side).size)
+    directions = [direction for direction in DIRECTIONS if rankable.why_not(direction) is None]
     if len(directions) > 1 or directions[0] not in CROSS_MODAL:
         raise InvalidOption(
             "allow_missing (--allow-missing) is for vectors, scores, and rankings of i2t or t2i alone; rankings do not "
@@ -347,10 +353,10 @@ def _describe_parts(request: Request, parts: Sequence[Split], unreadable: IntArr
     )
 
 
-def _read_unreadable(sides: Sides) -> IntArray:
+def _read_unreadable(rankable: Rankable) -> IntArray:
     """Images that the record beside the run's file lists as skipped, and that the run does not have."""
-    record = {} if sides.path is None else read_record(sides.path) or {}
+    record = {} if rankable.path is None else read_record(rankable.path) or {}
     skipped = record.get("skipped")
     names = skipped if isinstance(skipped, dict) else {}
     named = [int(number) for number in names if number.isdecimal() and len(number) < 19]
-    return np.setdiff1d(np.array(named, dtype=np.int64), sides.ids("images"))
+    return np.setdiff1d(np.array(named, dtype=np.int64), rankable.ids("images"))

@@ -142,7 +142,7 @@ class Request(Intervals):
         if self.unjudged is not None or self.judge is None:
             return self.unjudged or "not_entailed"
         if not callable(self.judge):
-            raise InvalidOption("the judge has no data yet; pass what its method on(split) returns")
+            raise InvalidOption("the judge has no data yet; pass what its method for_split(split) returns")
         return self.judge
 
     @property
@@ -151,11 +151,11 @@ class Request(Intervals):
         of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.judge, "probabilities", None)
         return of_judge
 
-    def on(self, library: Library, collection: Collection) -> Request:
+    def with_judge_for(self, library: Library, collection: Collection) -> Request:
         """This request with the judge's classifier for the data."""
         if not isinstance(self.judge, Judge):
             return self
-        return replace(self, judge=self.judge.on(library.split(self.split, collection)))
+        return replace(self, judge=self.judge.for_split(library.split(self.split, collection)))
 
 
 RECORDED: Mapping[str, str | None] = MappingProxyType(
@@ -195,7 +195,7 @@ def _check_names(option: str, names: str | Sequence[str] | None) -> None:
         raise InvalidOption(f"{option} is an empty list, so there is nothing to score")
 
 
-class Sides(Protocol):
+class Rankable(Protocol):
     """What is ranked, as far as it is known before any score: a run, or a model that is still to encode."""
 
     may_be_cut: ClassVar[bool]

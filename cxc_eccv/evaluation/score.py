@@ -11,9 +11,9 @@ import numpy as np
 
 from cxc_eccv.errors import raise_all
 from cxc_eccv.evaluation.answers import Answers
-from cxc_eccv.evaluation.bounds import bounds_of_sums
+from cxc_eccv.evaluation.bounds import bound_sums
 from cxc_eccv.evaluation.measure import MeasuredPart
-from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined
+from cxc_eccv.evaluation.metric_inputs import PassResult, QueryValues, ScoredMetric, UndefinedMetric
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.metrics.kinds import RatedMetric, Spec, Variant
@@ -29,9 +29,9 @@ class ScoredPart:
     """The results of a part of a task, or of the whole task, and the reasons for those that are missing."""
 
     part: PlannedPart
-    rows: Sequence[Scored]
+    rows: Sequence[ScoredMetric]
     reasons: Mapping[str, str]
-    n_asked: int = 0  # pairs that a classifier labelled
+    n_classified: int = 0  # pairs that a classifier labelled
 
 
 def score_parts(plan: Plan, parts: Sequence[MeasuredPart]) -> list[ScoredPart]:
@@ -61,23 +61,23 @@ class Scorer:
         """The results of all metrics of one part that can be computed, in their order."""
         part = measured_part.part
         errors = measured_part.errors
-        settings = self._request.on(self._library, part.task.collection)
-        measured = {each: each.judged_by(settings.policy, settings.probabilities_of) for each in measured_part.measured}
-        rows: list[Scored] = []
+        settings = self._request.with_judge_for(self._library, part.task.collection)
+        measured = {each: each.with_judge(settings.policy, settings.probabilities_of) for each in measured_part.results}
+        rows: list[ScoredMetric] = []
         for variant, each in measured_part.metrics:
             if variant.label not in errors:
                 try:
                     rows += self._score_metric(measured_part, variant, measured[each])
-                except Undefined as error:
+                except UndefinedMetric as error:
                     errors[variant.label] = error
         reasons = {label: str(error) for label, error in errors.items()} | {
             f"{label} bounds": reason
-            for each in measured_part.measured
+            for each in measured_part.results
             for label, reason in each.unbounded.items()
             if label not in errors
         }
         rows = [self._with_interval(row) for row in self._resample(part, rows)]
-        return ScoredPart(part, rows, _of_shown(part, reasons), sum(each.n_asked for each in measured.values()))
+        return ScoredPart(part, rows, _of_shown(part, reasons), sum(each.n_classified for each in measured.values()))
 
     def score_whole(self, whole: PlannedPart, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
@@ -96,7 +96,7 @@ class Scorer:
                 rows.append(self._with_interval(row))
         return ScoredPart(whole, rows, _of_shown(whole, reasons))
 
-    def _sum_up(self, variant: Variant[Any], task: str, directions: Sequence[Sequence[Scored]]) -> Scored:
+    def _sum_up(self, variant: Variant[Any], task: str, directions: Sequence[Sequence[ScoredMetric]]) -> ScoredMetric:
         """The result of a metric of the scores of all directions of a task."""
         inputs = [[row for row in rows if row.variant.label in variant.spec.inputs] for rows in directions]
         rows = [row for of_direction in inputs for row in of_direction]
@@ -112,15 +112,15 @@ class Scorer:
             result = replace(result, chance=float(variant.compute(np.array([row.result.chance for row in rows]))))
         if self._request.bounds:
             bounds = [[row.result.bounds for row in of_direction] for of_direction in inputs]
-            result = replace(result, bounds=bounds_of_sums(variant.compute, bounds))
-        return Scored(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
+            result = replace(result, bounds=bound_sums(variant.compute, bounds))
+        return ScoredMetric(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
     def _score_metric(
-        self, measured_part: MeasuredPart, variant: Variant[Any], measured: Measured[Any]
-    ) -> list[Scored]:
+        self, measured_part: MeasuredPart, variant: Variant[Any], measured: PassResult[Any]
+    ) -> list[ScoredMetric]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
         part = measured_part.part
-        values = measured.values(variant, self._request.seed)
+        values = measured.compute_values(variant, self._request.seed)
         samples = values.samples
         if samples is None and self._draws is not None:
             samples = measured.resample(variant, self._draws)
@@ -142,31 +142,31 @@ class Scorer:
             row = replace(row, if_ties_help=if_ties_help, decided_by_ties=int(np.count_nonzero(decided)))
         if (chance := measured.expect_by_chance(variant)) is not None:
             row = replace(row, chance=chance)
-        scored = [Scored(variant, row, values.queries, decided, samples=samples)]
+        scored = [ScoredMetric(variant, row, values.queries, decided, samples=samples)]
         if values.spread is not None:
             spread = replace(row, metric=f"{variant.label}{SPREAD}", value=values.spread)
-            scored.append(Scored(variant, spread))
+            scored.append(ScoredMetric(variant, spread))
         return scored
 
-    def _bound(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> Bounds | None:
+    def _bound(self, part: PlannedPart, variant: Variant[Any], measured: PassResult[Any]) -> Bounds | None:
         """The bounds of a metric, with people's answers if they are about this number."""
-        bounds = measured.bounds(variant)
+        bounds = measured.compute_bounds(variant)
         answers = self._request.answers
         if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
             return bounds
-        units = measured.unjudged(variant)
-        direction = measured.need.direction
+        units = measured.find_unjudged(variant)
+        direction = measured.metric_input.direction
         images = images_behind(units.query_ids, self._find_split(part), direction)
         return answers.add_to(bounds, units, images, self._request.level)
 
-    def _resample(self, part: PlannedPart, rows: Sequence[Scored]) -> list[Scored]:
+    def _resample(self, part: PlannedPart, rows: Sequence[ScoredMetric]) -> list[ScoredMetric]:
         """Add samples over drawn images; metrics over the same queries share the draws."""
         groups: dict[int, list[tuple[int, QueryValues]]] = {}
         for index, row in enumerate(rows):
             if row.queries is not None:
                 groups.setdefault(id(row.queries.ids), []).append((index, row.queries))
         resampled = list(rows)
-        direction = part.needs[0].direction
+        direction = part.inputs[0].direction
         for group in groups.values():
             images = images_behind(group[0][1].ids, self._find_split(part), direction)
             aggregates = [rows[index].variant.spec.aggregate for index, _ in group]
@@ -193,7 +193,7 @@ class Scorer:
     def _find_split(self, part: PlannedPart) -> Split:
         return self._library.split(self._request.split, part.task.collection)
 
-    def _with_interval(self, row: Scored) -> Scored:
+    def _with_interval(self, row: ScoredMetric) -> ScoredMetric:
         level = self._request.level
         kind = self._request.intervals
         if row.samples is None or level is None:
@@ -215,7 +215,7 @@ def _name_draws(spec: Spec) -> str:
     return "random_halves" if spec.draws_samples else "bootstrap_queries"
 
 
-def _count_decided(rows: Sequence[Scored]) -> int:
+def _count_decided(rows: Sequence[ScoredMetric]) -> int:
     """Number of queries of one direction of which ties decide a value."""
     decided = [row.decided_by_ties for row in rows if row.decided_by_ties is not None]
     return int(np.count_nonzero(np.any(decided, axis=0)))

@@ -28,7 +28,7 @@ class Judge(ABC):
         """Facts about it for a report."""
 
     @abstractmethod
-    def on(self, split: Split) -> Classifier:
+    def for_split(self, split: Split) -> Classifier:
         """The classifier for pairs of one split of one collection."""
 
 

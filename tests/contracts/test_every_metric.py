@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
-from cxc_eccv.evaluation.needs import NEEDS
+from cxc_eccv.evaluation.metric_inputs import METRIC_INPUTS
 from cxc_eccv.metrics.kinds import FailureMetric, RankMetric, WholeMetric
 from cxc_eccv.types import PositiveRanks
 
@@ -38,7 +38,7 @@ def test_no_two_metrics_share_a_title():
 @pytest.mark.parametrize("name", METRICS)
 def test_evaluation_measures_what_it_needs(name):
     """Metrics of failures are of another command, and those of a whole task need the values of others."""
-    assert (type(METRICS[name]) in NEEDS) != isinstance(METRICS[name], FailureMetric | WholeMetric)
+    assert (type(METRICS[name]) in METRIC_INPUTS) != isinstance(METRICS[name], FailureMetric | WholeMetric)
 
 
 @pytest.mark.parametrize("name", [name for name, spec in METRICS.items() if isinstance(spec, WholeMetric)])

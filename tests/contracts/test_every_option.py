@@ -71,7 +71,7 @@ def runs(sample_library):
 def answer_all(run, request, library):
     """Answers to all open pairs of the number that a request asks for."""
     variant, measured = measure_request(run, request, library)[0]
-    units = measured.unjudged(variant)
+    units = measured.find_unjudged(variant)
     shape = units.images.shape
     return Answers(
         path=Path("answers"),

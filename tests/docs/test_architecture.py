@@ -99,5 +99,5 @@ def test_every_path_of_the_page_exists():
 def test_what_the_page_tells_to_change_is_there():
     names = re.findall(r"`([A-Za-z_]+)`", SECTIONS["Where would I put ..."])
     code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if "sample" not in path.parts)
-    assert {"rank_positives", "RowReader", "SOURCE", "Need"} <= set(names)
+    assert {"rank_positives", "RowReader", "SOURCE", "MetricInput"} <= set(names)
     assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []

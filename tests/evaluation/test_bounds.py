@@ -9,7 +9,7 @@ import pytest
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
-from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.extremes import bound_ranks, bound_top
 from cxc_eccv.evaluation.bounds.retrieved import read_tops, retrieve
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric, Variant
 from cxc_eccv.ranking.by_scores import rank_rows
@@ -176,7 +176,7 @@ def check_case(case, name, parameters, depth):
 
     values, chances = evaluate_labellings(case, retrieved, labelled_items, score)
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
-    bounds = bounds_of_ranks(Variant(spec, parameters), retrieved, p)
+    bounds = bound_ranks(Variant(spec, parameters), retrieved, p)
     low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
     low = average(low)
     high = average(high)
@@ -260,7 +260,7 @@ def test_items_that_tie_across_the_cut_can_all_be_positive():
     case = Case(np.zeros((1, 9)), np.eye(1, 9, dtype=bool), np.zeros((1, 9), bool), np.zeros(1, int), np.ones((1, 9)))
     retrieved = case.retrieved(3)
     assert retrieved.places(retrieved.unjudged).tolist() == [[6, 7, 8]]
-    bounds = bounds_of_ranks(Variant(metrics()["recall_at_k"], {"k": 3}), retrieved)
+    bounds = bound_ranks(Variant(metrics()["recall_at_k"], {"k": 3}), retrieved)
     assert (bounds.low, bounds.high, bounds.unjudged) == (0, 1, 3)
 
 
@@ -276,7 +276,7 @@ def test_expected_value_does_not_depend_on_ids(name, parameters):
         case = Case(*own, np.zeros(1, int), probabilities[:, list(order)])
         retrieved = case.retrieved(parameters.get("k", 3))
         p = case.probabilities[[[0]], case.columns(retrieved.ids)]
-        expected.add(round(bounds_of_ranks(Variant(metrics()[name], parameters), retrieved, p).expected, 12))
+        expected.add(round(bound_ranks(Variant(metrics()[name], parameters), retrieved, p).expected, 12))
     assert len(expected) == 1
 
 
@@ -310,7 +310,7 @@ def test_expected_value_of_the_top_does_not_depend_on_ids(name):
         rank_rows(lambda rows, own=own: own[rows], judgments.query_ids, judgments.gallery_ids, {}, [reader])
         p = np.array(chances)[order][reader.result.ids - 10]
         variant = Variant(spec, {"k": 2} if spec.parameters else {})
-        expected.add(round(bounds_of_top(variant, reader.result, judgments, 2, p).expected, 12))
+        expected.add(round(bound_top(variant, reader.result, judgments, 2, p).expected, 12))
     assert len(expected) == 1
 
 
@@ -354,7 +354,7 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
             labels = ~judged & np.array(chosen)
             labels &= labels.sum(axis=1, keepdims=True) <= k
             every += [score(labels, new) for new in (gain, *others)]
-        bounds = bounds_of_top(Variant(spec, own_k), top, judgments, k, p[rows, top.ids - 10])
+        bounds = bound_top(Variant(spec, own_k), top, judgments, k, p[rows, top.ids - 10])
         assert bounds.low == pytest.approx(np.min(every, axis=0).mean(), abs=1e-12)
         if spec.highest is None:
             assert bounds.high == pytest.approx(np.max(every, axis=0).mean(), abs=1e-12)
@@ -376,7 +376,7 @@ def test_bounds_of_ndcg_are_those_of_all_ratings(k):
             rated = gains[0].copy()
             rated[unjudged] = ratings
             values.append(rated[columns] @ discounts / (np.sort(rated)[::-1][:k] @ discounts))
-        bounds = bounds_of_top(Variant(spec, {"k": k}), top, judgments, k)
+        bounds = bound_top(Variant(spec, {"k": k}), top, judgments, k)
         assert (bounds.low, bounds.high) == pytest.approx((min(values), max(values)), abs=1e-12)
 
 

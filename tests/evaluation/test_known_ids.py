@@ -6,7 +6,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
 from cxc_eccv.evaluation.measure import find_unknown_ids
-from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.metric_inputs import RankInput
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
@@ -17,9 +17,9 @@ from cxc_eccv.types import SIDES, Embeddings, Judgments
 
 
 @pytest.fixture(scope="module")
-def needs(sample_library):
+def inputs(sample_library):
     coco_5k = task("coco_5k")
-    return [Ranks(coco_5k, "i2t", coco_5k.judgments(sample_library.split("test"), "i2t"), ())]
+    return [RankInput(coco_5k, "i2t", coco_5k.judgments(sample_library.split("test"), "i2t"), ())]
 
 
 def refuse_unknown_ids(*arguments):
@@ -30,36 +30,36 @@ def run_of(images, captions):
     return EmbeddingsRun(*(Embeddings(ids, np.ones((len(ids), 1))) for ids in (images, captions)))
 
 
-def test_every_split_and_the_unreachable_captions_are_known(sample_library, needs):
+def test_every_split_and_the_unreachable_captions_are_known(sample_library, inputs):
     images, captions = (
         np.concatenate([sample_library.split(split).ids(side) for split in sample_library.splits]) for side in SIDES
     )
     run = run_of(images, [*captions, *UNREACHABLE_CAPTIONS])
-    assert list(find_unknown_ids(run, needs, sample_library, [COCO])) == []
+    assert list(find_unknown_ids(run, inputs, sample_library, [COCO])) == []
 
 
-def test_strangers_are_counted_and_the_first_three_named(sample_library, needs):
-    judgments = needs[0]
+def test_strangers_are_counted_and_the_first_three_named(sample_library, inputs):
+    judgments = inputs[0]
     strangers = [10**9 + place for place in range(5)]
     run = run_of([*judgments.query_ids, *strangers], judgments.gallery_ids)
     with pytest.raises(UnknownIds, match=r"5 of 65 images .* the first: 1000000000, 1000000001, 1000000002\. Use the"):
-        refuse_unknown_ids(run, needs, sample_library, [COCO])
+        refuse_unknown_ids(run, inputs, sample_library, [COCO])
 
 
-def test_captions_among_the_images_look_swapped(sample_library, needs):
-    judgments = needs[0]
+def test_captions_among_the_images_look_swapped(sample_library, inputs):
+    judgments = inputs[0]
     run = run_of(np.concatenate([judgments.query_ids, judgments.gallery_ids]), judgments.gallery_ids)
     with pytest.raises(UnknownIds, match="These ids are captions: images and captions look swapped"):
-        refuse_unknown_ids(run, needs, sample_library, [COCO])
+        refuse_unknown_ids(run, inputs, sample_library, [COCO])
 
 
 def test_items_of_a_judged_data_set_are_known_without_coco(tmp_path):
     """Flickr30k needs no COCO file at hand."""
     library = Library(tmp_path, offline=True)
-    needs = [Ranks(task("flickr30k"), "i2t", Judgments.from_pairs([10**9], [7], [10**9], [7]), ())]
-    refuse_unknown_ids(run_of([10**9], [7]), needs, library, [FLICKR30K])
+    inputs = [RankInput(task("flickr30k"), "i2t", Judgments.from_pairs([10**9], [7], [10**9], [7]), ())]
+    refuse_unknown_ids(run_of([10**9], [7]), inputs, library, [FLICKR30K])
     with pytest.raises(UnknownIds, match="1 of 2 images"):
-        refuse_unknown_ids(run_of([10**9, 5], [7]), needs, library, [FLICKR30K])
+        refuse_unknown_ids(run_of([10**9, 5], [7]), inputs, library, [FLICKR30K])
 
 
 def test_nothing_ranked_means_nothing_to_compare_with(sample_library):

@@ -1,4 +1,4 @@
-"""evaluate beyond ranks of positives: correlations, top items, plausible matches, other collections, a new need."""
+"""evaluate beyond ranks of positives: correlations, top items, plausible matches, other collections, a new input."""
 
 import dataclasses
 import re
@@ -12,7 +12,14 @@ from tiny_flickr import IMAGES, flickr_library
 import cxc_eccv as ce
 from cxc_eccv import registry
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
-from cxc_eccv.evaluation.needs import NEEDS, Measured, Need, QueryValues, Reading, Values
+from cxc_eccv.evaluation.metric_inputs import (
+    METRIC_INPUTS,
+    MetricInput,
+    MetricValues,
+    PassRequest,
+    PassResult,
+    QueryValues,
+)
 from cxc_eccv.judgments.merging import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
@@ -252,30 +259,30 @@ class BestMetric(Spec):
     reads: str = dataclasses.field(default="ranks", init=False)
 
 
-class BestScores(Need[Judgments, BestMetric]):
-    """The highest score of every query: a need that the package does not have."""
+class BestScores(MetricInput[Judgments, BestMetric]):
+    """The highest score of every query: an input that the package does not have."""
 
     @classmethod
     def why_not(cls, run, direction):
         return "rankings have no scores" if isinstance(run, RankingsRun) else None
 
-    def reading(self, ranker):
-        return Reading(readers=dict.fromkeys((each.label for each in self.variants), BestRows(self.judged)))
+    def make_request(self, ranker):
+        return PassRequest(readers=dict.fromkeys((each.label for each in self.variants), BestRows(self.judged)))
 
-    def measured(self, reading):
-        (scores,) = (reader.result for reader in reading.all_readers)
-        return MeasuredScores(self, {}, {}, (), scores)
+    def make_result(self, request):
+        (scores,) = (reader.result for reader in request.all_readers)
+        return ScoreResult(self, {}, {}, (), scores)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class MeasuredScores(Measured):
+class ScoreResult(PassResult):
     """The scores."""
 
     scores: np.ndarray
 
-    def values(self, variant, seed=0):
-        queries = QueryValues(self.need.query_ids, variant.spec.function(self.scores))
-        return Values.of_queries(variant, queries, 0)
+    def compute_values(self, variant, seed=0):
+        queries = QueryValues(self.metric_input.query_ids, variant.spec.function(self.scores))
+        return MetricValues.of_queries(variant, queries, 0)
 
 
 def squared_score(scores):
@@ -283,9 +290,9 @@ def squared_score(scores):
 
 
 @pytest.fixture
-def new_need(monkeypatch):
-    """A metric that needs something new, and a task that offers it."""
-    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, BestMetric: BestScores})
+def new_input(monkeypatch):
+    """A metric with a new input, and a task that offers it."""
+    monkeypatch.setattr("cxc_eccv.evaluation.plan.METRIC_INPUTS", {**METRIC_INPUTS, BestMetric: BestScores})
     spec = BestMetric(squared_score, "squared score", citation="none", bounds=(0.0, None), unit="number")
     known = registry.metrics(), registry.tasks()
     monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_score": spec})
@@ -293,8 +300,8 @@ def new_need(monkeypatch):
     monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "best": best})
 
 
-@pytest.mark.usefixtures("new_need")
-def test_new_need_is_selected_measured_and_scored(run, report_of):
+@pytest.mark.usefixtures("new_input")
+def test_new_metric_input_is_planned_measured_and_scored(run, report_of):
     report = report_of(run, ["best", "coco_5k"], per_query=True, similarity="dot")
     rows = {row.key: row for row in report.results}
     squares = (run.captions.vectors @ run.images.vectors.T).max(axis=1) ** 2
@@ -308,8 +315,8 @@ def test_new_need_is_selected_measured_and_scored(run, report_of):
     assert [rows[row.key] for row in alone.results] == list(alone.results)
 
 
-@pytest.mark.usefixtures("new_need")
-def test_new_need_says_what_a_run_lacks(run, report_of):
+@pytest.mark.usefixtures("new_input")
+def test_new_metric_input_says_what_a_run_lacks(run, report_of):
     rankings = RankingsRun.from_dicts(i2t=dict.fromkeys(run.images.ids.tolist(), run.captions.ids.tolist()))
     with pytest.raises(InvalidOption, match="best cannot be computed: rankings have no scores"):
         report_of(rankings, "best")

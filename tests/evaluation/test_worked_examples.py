@@ -7,7 +7,7 @@ import pytest
 from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.evaluation.needs import Ranks, TopItems
+from cxc_eccv.evaluation.metric_inputs import RankInput, TopInput
 from cxc_eccv.judgments.evidence.source import Thresholds
 from cxc_eccv.judgments.merging import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
@@ -91,8 +91,8 @@ def test_positives_outside_the_gallery_count_towards_r_and_are_found_by_nobody()
 def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_number():
     """Best ranks 1, 2, 5 and 9: the median of the queries is 3.5, although five of all positives rank behind 5."""
     ranks = PositiveRanks.of([[1, 100], [9, 100], [2, 100], [5, 100]])
-    need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([1], [2], [1], [2]), ())
-    values = need.of_ranks(ranks).values(Variant(MEDIAN_RANK, {}))
+    rank_input = RankInput(task("coco_5k"), "i2t", Judgments.from_pairs([1], [2], [1], [2]), ())
+    values = rank_input.use_ranks(ranks).compute_values(Variant(MEDIAN_RANK, {}))
     assert values.queries.values.tolist() == [1, 9, 2, 5]
     assert MEDIAN_RANK.aggregate == "median"
     assert values.number == 3.5
@@ -149,13 +149,13 @@ def test_leaving_out_what_has_no_label_needs_a_label():
     """Of two queries one has a labelled caption among its top 1: it alone counts. With none there is no number."""
     qrels = Judgments(np.array([5, 6]), np.array([7, 8]), [0, 1, 2], [0, 0], [0, 0], gains=np.array([1.0, 1.0]))
     variant = Variant(ENTAIL_AT_K, {"k": 1})
-    need = TopItems(task("entailment"), "i2t", qrels, (variant,))
+    top_input = TopInput(task("entailment"), "i2t", qrels, (variant,))
 
     def entailed(scores):
         ranker = ranked(ScoresRun(np.array([5, 6]), np.array([7, 8]), np.array(scores)))
-        reading = need.reading(ranker)
-        ranker.rank_all({}, {"i2t": reading.all_readers})
-        return need.measured(reading).judged_by("leave_out", None).values(variant)
+        request = top_input.make_request(ranker)
+        ranker.rank_all({}, {"i2t": request.all_readers})
+        return top_input.make_result(request).with_judge("leave_out", None).compute_values(variant)
 
     one = entailed([[1.0, 0.0], [0.0, 1.0]])
     assert (one.queries.ids.tolist(), one.queries.values.tolist()) == ([5], [1])

@@ -51,23 +51,23 @@ WRAPPED = {
     ),
     "correlations": (
         "ranking.by_vectors:compare_pairs",
-        "evaluation.needs.items_and_pairs:MeasuredPairs.values",
+        "evaluation.metric_inputs.row_inputs:SimilarityResult.compute_values",
     ),
     "ties both ways": (
         "ranking.readers.rows:TopRows._keep_if_ties_help",
-        "evaluation.needs.items_and_pairs:MeasuredTops._find_values_if_ties_help",
+        "evaluation.metric_inputs.row_inputs:TopResult._find_values_if_ties_help",
     ),
     "chance and doubts": (
-        "evaluation.needs.need:_find_random_orders",
-        "evaluation.needs.need:MeasuredRanks.expect_by_chance",
+        "evaluation.metric_inputs.rank_input:_find_random_orders",
+        "evaluation.metric_inputs.rank_input:RankResult.expect_by_chance",
         "evaluation.calls:find_doubts",
     ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("registry:task", "evaluation.plan:tasks", "evaluation.plan:choose_metrics"),
     "libraries of threads found": ("ranking.scores:_libraries",),
     "values of queries": (
-        "evaluation.needs.need:MeasuredRanks.values",
-        "evaluation.needs.items_and_pairs:MeasuredTops.values",
+        "evaluation.metric_inputs.rank_input:RankResult.compute_values",
+        "evaluation.metric_inputs.row_inputs:TopResult.compute_values",
     ),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""

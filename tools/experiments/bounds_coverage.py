@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from cxc_eccv.cli.demo import TfIdf
-from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ranks
+from cxc_eccv.evaluation.bounds.extremes import bound_ranks, find_rank_extremes
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.merging import coco_links, judged_pairs, merged_qrels
@@ -233,7 +233,7 @@ def check(setting: Setting, share: float, draws: int) -> None:
         kept = setting.linked | (np.random.default_rng(seed).random(setting.rows.size) >= share)
         retrieved, _ = setting.rank(kept)
         for label in (*SHALLOW, *(DEEP if seed % DEEP_EVERY == 0 else ())):
-            low, high = extremes_of_ranks(Variant[Any](*metric_labelled(label)), retrieved)
+            low, high = find_rank_extremes(Variant[Any](*metric_labelled(label)), retrieved)
             within = (low - 1e-9 <= truth[label]) & (truth[label] <= high + 1e-9)
             covered += [int(low.mean() - 1e-9 <= truth[label].mean() <= high.mean() + 1e-9), 1]
             outside += [int(np.sum(~within)), within.size]
@@ -266,7 +266,7 @@ def expect(calibrator: Calibrator, retrieved: Retrieved, kept: Flags, seed: int)
         recalls = 1 - nones.sum(axis=1) / n_queries
         if seed == 0:
             chances = np.where(hidden, probabilities[0][cell[places]], 0.0)
-            exact = bounds_of_ranks(Variant[Any](*metric_labelled(f"recall_at_{k}")), retrieved, chances).expected
+            exact = bound_ranks(Variant[Any](*metric_labelled(f"recall_at_{k}")), retrieved, chances).expected
             if exact is None or abs(exact - recalls[0]) > 0.001:  # ties differ
                 raise ValueError(f"the expected R@{k} is {exact}, without ties {recalls[0]}")
         of_labels = 1.96 * np.sqrt((nones[0] * (1 - nones[0])).sum()) / n_queries

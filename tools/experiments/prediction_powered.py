@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
-from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
+from cxc_eccv.evaluation.bounds import Retrieved, SamplingUnits, make_rank_units, make_top_units
 from cxc_eccv.judgments.flickr8k import read_votes
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.registry import metric_labelled
@@ -233,7 +233,9 @@ def compare_metrics(library: Library, pairs: Pairs, probabilities: FloatArray) -
     print(f"| all positives in the top 5 | {measure_ratio(pairs, probabilities)} |")
 
 
-def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> Iterator[tuple[str, Units, FloatArray]]:
+def rank_judged(
+    library: Library, pairs: Pairs, probabilities: FloatArray
+) -> Iterator[tuple[str, SamplingUnits, FloatArray]]:
     """Each metric with its units, and the labels of their open pairs."""
     content = library.split("test", "flickr8k")
     scores = add_noise(pairs.scores)
@@ -260,13 +262,13 @@ def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> It
     retrieved = retrieve(queries[whole], tops[whole], own_ranks[whole], sizes[whole])
     for name in METRICS:
         variant = Variant[Any](*metric_labelled(name))
-        units = units_of_ranks(variant, retrieved, "t2i", chances[whole])
+        units = make_rank_units(variant, retrieved, "t2i", chances[whole])
         rows, places = np.nonzero(retrieved.matters(variant))
         yield name, units, truth[whole][rows, places]
     judgments = Judgments.from_pairs(
         queries[whole], np.unique(np.append(tops, owners)), queries[whole], owners[whole], gains=np.ones(whole.sum())
     )
-    units = units_of_top(TopK(queries[whole], tops[whole]), judgments, 5, "t2i", chances[whole])
+    units = make_top_units(TopK(queries[whole], tops[whole]), judgments, 5, "t2i", chances[whole])
     yield "entail_at_5", units, truth[whole][:, :5].ravel()[units.owners]
 
 

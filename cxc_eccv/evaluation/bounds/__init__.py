@@ -24,27 +24,27 @@ the end of the top D is broken for ``high``.
 
 from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities
 from cxc_eccv.evaluation.bounds.extremes import (
-    Units,
-    bounds_of_matches,
-    bounds_of_ranks,
-    bounds_of_sums,
-    bounds_of_top,
-    units_of_ranks,
-    units_of_top,
+    SamplingUnits,
+    bound_matches,
+    bound_ranks,
+    bound_sums,
+    bound_top,
+    make_rank_units,
+    make_top_units,
 )
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 
 __all__ = [
     "ProbabilitiesOf",
     "Retrieved",
-    "Units",
+    "SamplingUnits",
     "ask_probabilities",
-    "bounds_of_matches",
-    "bounds_of_ranks",
-    "bounds_of_sums",
-    "bounds_of_top",
+    "bound_matches",
+    "bound_ranks",
+    "bound_sums",
+    "bound_top",
+    "make_rank_units",
+    "make_top_units",
     "read_tops",
     "retrieve",
-    "units_of_ranks",
-    "units_of_top",
 ]

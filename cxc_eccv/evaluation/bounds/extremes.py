@@ -36,19 +36,17 @@ ROUNDING = 1e-12
 """A variance below this comes from rounding; the value is certain."""
 
 
-def bounds_of_ranks(
-    variant: Variant[RankMetric], retrieved: Retrieved, probabilities: FloatArray | None = None
-) -> Bounds:
+def bound_ranks(variant: Variant[RankMetric], retrieved: Retrieved, probabilities: FloatArray | None = None) -> Bounds:
     """Bounds of a metric of ranks."""
     unjudged = retrieved.within(variant.k)
     expected = None
     if probabilities is not None:
         expected = _expect(variant, retrieved, np.where(retrieved.certain(variant.k), probabilities, 0.0))
     in_sight = unjudged[:, : variant.k or retrieved.depth]
-    return _make_bounds(variant, extremes_of_ranks(variant, retrieved), in_sight, expected, retrieved.folds)
+    return _make_bounds(variant, find_rank_extremes(variant, retrieved), in_sight, expected, retrieved.folds)
 
 
-def extremes_of_ranks(variant: Variant[RankMetric], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
+def find_rank_extremes(variant: Variant[RankMetric], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
     """(Q,) lowest and (Q,) highest values of a metric of ranks."""
     if not variant.spec.best_rank:
         return _extremes(map(variant.compute, _worst_and_best(retrieved)))
@@ -69,10 +67,10 @@ def _expect(variant: Variant[RankMetric], retrieved: Retrieved, chances: FloatAr
     return float(np.mean([expected_median(values[rows], weights[rows]) for rows in folds]))
 
 
-def bounds_of_top(
+def bound_top(
     variant: Variant[TopMetric], top: TopK, judgments: Judgments, depth: int, probabilities: FloatArray | None = None
 ) -> Bounds:
-    """Bounds of a metric of the top K, or of the top R with ``depth`` retrieved items; see :func:`bounds_of_ranks`."""
+    """Bounds of a metric of the top K, or of the top R with ``depth`` retrieved items; see :func:`bound_ranks`."""
     spec = variant.spec
     k = variant.k or depth
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
@@ -94,7 +92,7 @@ def bounds_of_top(
     return _make_bounds(variant, (low, high), unjudged, expected)
 
 
-def bounds_of_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) -> Bounds:
+def bound_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) -> Bounds:
     """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
     value = variant.spec.average(variant.compute(hits))
     depths = [
@@ -104,7 +102,7 @@ def bounds_of_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) ->
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
 
 
-def bounds_of_sums(
+def bound_sums(
     function: Callable[[FloatArray], FloatArray], directions: Sequence[Sequence[Bounds | None]]
 ) -> Bounds | None:
     """Bounds of a sum of other metrics, over the pairs of the deepest metric in each direction."""
@@ -195,7 +193,7 @@ def _find_below(columns: IntArray, judgments: Judgments, most: int) -> Flags:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Units:
+class SamplingUnits:
     """All units of a metric and their open pairs.
 
     Attributes:
@@ -244,9 +242,9 @@ class Units:
         return hashlib.sha256(np.ascontiguousarray(joined, dtype="<i8").tobytes()).hexdigest()
 
 
-def units_of_ranks(
+def make_rank_units(
     variant: Variant[RankMetric], retrieved: Retrieved, direction: str, probabilities: FloatArray | None = None
-) -> Units:
+) -> SamplingUnits:
     """A unit per query, with the unjudged items of its top that can change its value."""
     is_open = retrieved.matters(variant)
     best_rank = variant.spec.best_rank
@@ -271,12 +269,12 @@ def units_of_ranks(
         forecast = predicted, np.sqrt(np.where(variances > ROUNDING, variances, 0))
     query_ids = retrieved.ranks.query_ids
     sides = orient(query_ids[rows], retrieved.ids[rows, columns], direction)
-    return Units(query_ids, rows, *sides, value, forecast)
+    return SamplingUnits(query_ids, rows, *sides, value, forecast)
 
 
-def units_of_top(
+def make_top_units(
     top: TopK, judgments: Judgments, k: int, direction: str, probabilities: FloatArray | None = None
-) -> Units:
+) -> SamplingUnits:
     """A unit per retrieved pair, for the share of positives in the top K."""
     gains, judged = look_up_gains(top, judgments, k, "Entail@K")
     k = judged.shape[1]  # a gallery may hold fewer than K items
@@ -293,4 +291,4 @@ def units_of_top(
         forecast = chances, np.sqrt(chances * (1 - chances))
     query_ids = np.repeat(top.query_ids, k)
     sides = orient(query_ids[owners], top.ids[:, :k].ravel()[owners], direction)
-    return Units(query_ids, owners, *sides, value, forecast)
+    return SamplingUnits(query_ids, owners, *sides, value, forecast)

@@ -8,10 +8,10 @@ from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
 def cut_rankings(evidence: Evidence) -> str | None:
     """Say how many rankings leave out items that may tie with those that scores rest on."""
     numbers = {
-        part.part.key: (measured.n_cut, measured.need.query_ids.size)
+        part.part.key: (result.n_cut, result.metric_input.query_ids.size)
         for part in evidence.measured
-        for measured in part.measured
-        if measured.n_cut
+        for result in part.results
+        if result.n_cut
     }
     if not numbers:
         return None

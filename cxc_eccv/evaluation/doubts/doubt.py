@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cxc_eccv.evaluation.measure import MeasuredPart
-from cxc_eccv.evaluation.needs import MeasuredRanks, Scored
+from cxc_eccv.evaluation.metric_inputs import RankResult, ScoredMetric
 from cxc_eccv.evaluation.score import ScoredPart
 from cxc_eccv.runs import Run
 from cxc_eccv.types import FloatArray, IntArray, Result
@@ -33,22 +33,22 @@ class Evidence:
         """The results that the report shows."""
         return [row.result for part in self.scored for row in part.rows if row.variant.shown]
 
-    def rankings(self) -> Iterator[tuple[str, MeasuredRanks, IntArray]]:
+    def rankings(self) -> Iterator[tuple[str, RankResult, IntArray]]:
         """One part of each direction in which positives are ranked: direction, ranks, (Q,) images of the queries."""
         rows = {part.part.key: part.rows for part in self.scored}
         seen: set[str] = set()
         for part in self.measured:
-            direction = part.part.needs[0].direction
-            for measured in part.measured:
-                if direction in seen or not isinstance(measured, MeasuredRanks):
+            direction = part.part.inputs[0].direction
+            for result in part.results:
+                if direction in seen or not isinstance(result, RankResult):
                     continue
-                images = _find_images(rows.get(part.part.key, ()), measured.ranks.query_ids)
+                images = _find_images(rows.get(part.part.key, ()), result.ranks.query_ids)
                 if images is not None:
                     seen.add(direction)
-                    yield direction, measured, images
+                    yield direction, result, images
 
 
-def _find_images(rows: Sequence[Scored], query_ids: IntArray) -> IntArray | None:
+def _find_images(rows: Sequence[ScoredMetric], query_ids: IntArray) -> IntArray | None:
     """(Q,) image of each query, from a result over the same queries; None if there is none."""
     for row in rows:
         if row.queries is not None and row.images is not None and np.array_equal(row.queries.ids, query_ids):

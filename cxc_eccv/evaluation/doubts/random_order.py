@@ -29,9 +29,9 @@ def random_order(evidence: Evidence) -> str | None:
     better: list[str] = []
     chance: dict[str, str] = {}
     reverse: dict[str, str] = {}
-    for direction, measured, images in evidence.rankings():
-        ranks = measured.ranks
-        judged = measured.need.judged
+    for direction, result, images in evidence.rankings():
+        ranks = result.ranks
+        judged = result.metric_input.judged
         if isinstance(ranks, GivenRanks) and not ranks.complete.all():
             found = _find_hits(ranks, judged)
         else:

@@ -242,7 +242,8 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, number: str | None =
     content = library.split("test")
     part, metric = split_key(number or "entailment/i2t/entail_at_k")
     request = Request(tasks=part, metrics=metric, bounds=True)
-    units = [measured.unjudged(variant) for run in runs for variant, measured in measure_request(run, request, library)]
+    measured = [each for run in runs for each in measure_request(run, request, library)]
+    units = [result.find_unjudged(variant) for variant, result in measured]
     images, captions = np.unique(np.concatenate([(each.images, each.captions) for each in units], axis=1), axis=1)
     return pa.table(
         {

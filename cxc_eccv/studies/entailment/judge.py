@@ -58,7 +58,7 @@ class ClassifierJudge(Judge):
         >>> judge = ClassifierJudge(Length(), progress=False)
         >>> from cxc_eccv.sources.library import Library
         >>> split = Library("sample").split("test")
-        >>> judge.on(split).probabilities(split.caption_image_ids[:2], split.caption_ids[:2]).tolist()
+        >>> judge.for_split(split).probabilities(split.caption_image_ids[:2], split.caption_ids[:2]).tolist()
         [1.0, 1.0]
     """
 
@@ -97,7 +97,7 @@ class ClassifierJudge(Judge):
             cautions=warn_of_training_data(data),
         )
 
-    def on(self, split: Split) -> PairJudge:
+    def for_split(self, split: Split) -> PairJudge:
         """The judge of pairs of one split."""
         return PairJudge(self, split, f"the {split.name} split of {split.collection.title}")
 

@@ -86,7 +86,7 @@ def check_runs(
         ranked(run, Options(similarity))
         selections[model] = check_run(run, split, directions)
     (baseline, first), *others = (
-        (model, {part.name: part.needs[0].query_ids for part in plan.parts}) for model, plan in selections.items()
+        (model, {part.name: part.inputs[0].query_ids for part in plan.parts}) for model, plan in selections.items()
     )
     for model, of_model in others:
         for direction in (name for name in first if name in of_model):
@@ -133,7 +133,7 @@ def explain_run(
         "left_out": dict(concepts.left_out),
     }
     facts = Provenance(
-        run=describe_run(run, chosen.needs),
+        run=describe_run(run, chosen.inputs),
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
         model=model,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName, raise_all
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.measure import find_faults
-from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.metric_inputs import RankInput
 from cxc_eccv.evaluation.plan import Plan, make_plan
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.metrics.concept_agreement import concept_agreement
@@ -158,13 +158,13 @@ def find_failures(
     """
     with one_blas_thread():
         chosen = selection or check_run(run, split, [direction])
-        (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
-        assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
-        judged = need.judged
+        (rank_input,) = (each for part in chosen.parts if part.name == direction for each in part.inputs)
+        assert isinstance(rank_input, RankInput)  # noqa: S101 - recall is computed from ranks
+        judged = rank_input.judged
         ranker = ranked(run, Options(similarity, progress=True))
         reader = TopRows(judged, ranker.limit_depth(DEPTH, judged, direction))
         ranks = ranker.rank_all({direction: (direction, judged)}, {direction: [reader]})[direction]
-    measured = need.of_ranks(ranks)
+    measured = rank_input.use_ranks(ranks)
     raise_all(measured.errors.values())  # a ranking without an item of the gallery
     if measured.n_cut:
         warnings.warn(

@@ -163,7 +163,7 @@ def test_flickr30k_is_judged_with_its_own_captions(tmp_path):
 
 
 def test_probabilities_of_pairs(sample_library):
-    judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library.split("test"))
+    judge = ClassifierJudge(StandIn("1"), progress=False).for_split(sample_library.split("test"))
     content = sample_library.split("test")
     rows = np.append(np.arange(40), [3, 4])
     images = content.caption_image_ids[rows]

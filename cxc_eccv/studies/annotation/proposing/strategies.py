@@ -113,8 +113,8 @@ def _choose_active(pool: Pool) -> Choice:
     variant, measured = measure_request(run, request, pool.split.library)[0]
     if variant.label != request.metrics:
         raise InvalidOption(f"{number} is not one number: name its K too, such as {variant.label}")
-    judge = request.on(pool.split.library, measured.need.task.collection)
-    units = measured.judged_by(judge.policy, judge.probabilities_of).unjudged(variant)
+    judge = request.with_judge_for(pool.split.library, measured.metric_input.task.collection)
+    units = measured.with_judge(judge.policy, judge.probabilities_of).find_unjudged(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:

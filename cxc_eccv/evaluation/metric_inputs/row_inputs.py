@@ -1,4 +1,4 @@
-"""Needs of what readers of rows learn (top items, plausible matches, judged items), and of similarities of pairs."""
+"""Inputs that readers of rows learn (top items, plausible matches, judged items), and similarities of pairs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.evaluation.bounds import (
     ProbabilitiesOf,
-    Units,
+    SamplingUnits,
     ask_probabilities,
-    bounds_of_matches,
-    bounds_of_top,
-    units_of_top,
+    bound_matches,
+    bound_top,
+    make_top_units,
 )
-from cxc_eccv.evaluation.needs.need import (
+from cxc_eccv.evaluation.metric_inputs.metric_input import (
     Judged,
-    Measured,
-    Need,
+    MetricInput,
+    MetricValues,
+    PassRequest,
+    PassResult,
     QueryValues,
-    Reading,
-    Undefined,
-    Values,
+    UndefinedMetric,
 )
-from cxc_eccv.evaluation.request import Sides
+from cxc_eccv.evaluation.request import Rankable
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.entail_at_k import ask_labels
@@ -54,21 +54,21 @@ from cxc_eccv.unjudged.policies import Classifier, policies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredRows(Measured[Kind]):
+class RowResult(PassResult[Kind]):
     """Label of a metric to what it is computed from."""
 
     results: Mapping[str, Any]
 
-    def values(self, variant: Variant[Kind], seed: int = 0) -> Values:
+    def compute_values(self, variant: Variant[Kind], seed: int = 0) -> MetricValues:
         """The mean of a metric over the queries."""
         result = self.results[variant.label]
         values = variant.compute(result)
         queries = QueryValues(result.query_ids, values)
         if_ties_help = values if result.if_ties_help is None else variant.compute(result.if_ties_help)
-        return Values.of_queries(variant, queries, int(np.count_nonzero(result.ties)), if_ties_help)
+        return MetricValues.of_queries(variant, queries, int(np.count_nonzero(result.ties)), if_ties_help)
 
 
-class MeasuredJudged(MeasuredRows[JudgedMetric]):
+class JudgedRankResult(RowResult[JudgedMetric]):
     """Ranks of judged items."""
 
     def expect_by_chance(self, variant: Variant[JudgedMetric]) -> float | None:
@@ -80,59 +80,66 @@ class MeasuredJudged(MeasuredRows[JudgedMetric]):
         return variant.spec.chance(order, **variant.parameters)
 
 
-class MeasuredMatches(MeasuredRows[PlausibleMetric]):
+class MatchResult(RowResult[PlausibleMetric]):
     """Plausible matches, where categories decide every pair."""
 
-    def bounds(self, variant: Variant[PlausibleMetric]) -> Bounds:
+    def compute_bounds(self, variant: Variant[PlausibleMetric]) -> Bounds:
         """Both bounds are the value."""
-        return bounds_of_matches(variant, self.results[variant.label])
+        return bound_matches(variant, self.results[variant.label])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredTops(MeasuredRows[TopMetric]):
+class TopResult(RowResult[TopMetric]):
     """Top items, a further top for bounds of metrics at R, and a judge's answers about unjudged items."""
 
-    need: TopItems
+    metric_input: TopInput
     further: TopK | None = None
     policy: str = "not_entailed"
     labelled: Judgments | None = None  # with the labels of a classifier
     probabilities: FloatArray | None = None  # (Q, D) of the items of the deepest top
 
     @property
-    def n_asked(self) -> int:
+    def n_classified(self) -> int:
         """Number of pairs that a classifier labelled."""
-        return 0 if self.labelled is None else self.labelled.indices.size - self.need.judged.indices.size
+        return 0 if self.labelled is None else self.labelled.indices.size - self.metric_input.judged.indices.size
 
-    def judged_by(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
+    def with_judge(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
         """The same with labels for metrics with a policy, and probabilities for bounds, each asked for once."""
-        variants = [variant for variant in self.need.variants if variant.label in self.results]
+        top_input = self.metric_input
+        direction = top_input.direction
+        variants = [variant for variant in top_input.variants if variant.label in self.results]
         judged = self
         if any(variant.spec.has_policy for variant in variants):
             judged = replace(self, policy=policy_name(policy), labelled=self._label(policy))
         bounded = [variant for variant in variants if variant.label not in self.unbounded]
-        if self.need.depth is None or probabilities is None or self.need.direction not in CROSS_MODAL or not bounded:
+        if top_input.depth is None or probabilities is None or direction not in CROSS_MODAL or not bounded:
             return judged
-        top = _find_deepest([*self.results.values(), *([self.further] if self.further else [])])
-        is_open = ~look_up_gains(top, self.need.judged, max(map(self.need.looks_at, bounded)), self.need.key)[1]
-        direction = self.need.direction
-        ids = top.ids
-        return replace(judged, probabilities=ask_probabilities(probabilities, direction, top.query_ids, ids, is_open))
+        tops = [*self.results.values()]
+        if self.further is not None:
+            tops.append(self.further)
+        top = _find_deepest(tops)
+        depth = max(map(top_input.find_bounds_depth, bounded))
+        is_judged = look_up_gains(top, top_input.judged, depth, top_input.key)[1]
+        table = ask_probabilities(probabilities, direction, top.query_ids, top.ids, ~is_judged)
+        return replace(judged, probabilities=table)
 
     def _label(self, policy: str | Classifier) -> Judgments | None:
         """The judgments with a classifier's labels of all unjudged items down to the greatest depth."""
         if isinstance(policy, str):
             return None
-        need = self.need
+        judgments = self.metric_input.judged
+        key = self.metric_input.key
         top = _find_deepest(self.results.values())
-        judged = look_up_gains(top, need.judged, top.depth, need.key)[1]
-        rows, columns, labels = ask_labels(policy, top, judged, need.key)
-        return need.judged.with_gains(rows, find_positions(top.ids[rows, columns], need.gallery_ids)[0], labels)
+        is_judged = look_up_gains(top, judgments, top.depth, key)[1]
+        rows, columns, labels = ask_labels(policy, top, is_judged, key)
+        items = find_positions(top.ids[rows, columns], judgments.gallery_ids)[0]
+        return judgments.with_gains(rows, items, labels)
 
-    def values(self, variant: Variant[TopMetric], seed: int = 0) -> Values:
+    def compute_values(self, variant: Variant[TopMetric], seed: int = 0) -> MetricValues:
         """The mean of a metric, under the policy for unjudged pairs if it has one."""
         top = self.results[variant.label]
-        judgments = self.need.judged
-        depths = self.need.depths(variant)
+        judgments = self.metric_input.judged
+        depths = self.metric_input.depths(variant)
         k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
@@ -141,19 +148,19 @@ class MeasuredTops(MeasuredRows[TopMetric]):
         facts: dict[str, Json] = {"unjudged": self.policy} if variant.spec.has_policy else {}
         queries = self._find_values(variant, top)
         if facts and self.labelled is None and policies()[self.policy].needs_label:
-            facts["queries_left_out"] = self.need.query_ids.size - queries.ids.size
-        values = Values.of_queries(variant, queries, ties, self._find_values_if_ties_help(variant, queries))
+            facts["queries_left_out"] = self.metric_input.query_ids.size - queries.ids.size
+        values = MetricValues.of_queries(variant, queries, ties, self._find_values_if_ties_help(variant, queries))
         return replace(values, coverage=coverage, facts=facts)
 
     def _find_values(self, variant: Variant[TopMetric], top: TopK) -> QueryValues:
         """The value of every query that the policy keeps."""
-        judgments = self.need.judged
+        judgments = self.metric_input.judged
         if not variant.spec.has_policy:
             return QueryValues(top.query_ids, variant.compute(top, judgments))
         if self.labelled is not None:
             return QueryValues(top.query_ids, variant.compute(top, self.labelled))
         if policies()[self.policy].needs_label:
-            k = int(self.need.depths(variant).max())
+            k = int(self.metric_input.depths(variant).max())
             judged = look_up_gains(top, judgments, k, variant.label)[1]
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             if not top.query_ids.size:
@@ -173,19 +180,21 @@ class MeasuredTops(MeasuredRows[TopMetric]):
         places, is_kept = find_positions(queries.ids, helped.ids)
         return np.where(is_kept, helped.values[places], queries.values)
 
-    def bounds(self, variant: Variant[TopMetric]) -> Bounds | None:
+    def compute_bounds(self, variant: Variant[TopMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""
         top = self.further if variant.k is None else self.results[variant.label]
         if top is None or variant.label in self.unbounded:
             return None
-        return bounds_of_top(variant, top, self.need.judged, self.need.looks_at(variant), self.probabilities)
+        depth = self.metric_input.find_bounds_depth(variant)
+        return bound_top(variant, top, self.metric_input.judged, depth, self.probabilities)
 
-    def make_units(self, variant: Variant[TopMetric]) -> Units | None:
+    def make_units(self, variant: Variant[TopMetric]) -> SamplingUnits | None:
         """A unit per retrieved pair."""
         if variant.spec.gains != "labels" or variant.k is None:
             return None
         top = self.results[variant.label]
-        units = units_of_top(top, self.need.judged, variant.k, self.need.direction, self.probabilities)
+        direction = self.metric_input.direction
+        units = make_top_units(top, self.metric_input.judged, variant.k, direction, self.probabilities)
         if self.labelled is None:
             return units
         labels = look_up_gains(top, self.labelled, variant.k, variant.label)[0]
@@ -197,46 +206,46 @@ def _find_deepest(tops: Iterable[TopK]) -> TopK:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _FromRows(Need[Judged, Kind]):
-    """A need of a reader of rows of the score matrix; rankings may be long enough for some metrics only."""
+class RowInput(MetricInput[Judged, Kind]):
+    """What a reader of rows of the score matrix learns; rankings may be long enough for some metrics only."""
 
-    measured_as: ClassVar[type[MeasuredRows[Any]]] = MeasuredRows
+    result_type: ClassVar[type[RowResult[Any]]] = RowResult
 
     @abstractmethod
     def make_reader(self, variants: Sequence[Variant[Kind]]) -> RowReader:
         """A reader of the input of these metrics."""
 
-    def reading(self, ranker: Ranked) -> Reading:
+    def make_request(self, ranker: Ranked) -> PassRequest:
         """A reader for all metrics, or for each metric of rankings."""
         if not ranker.run.may_be_cut:
             reader = self.make_reader(self.variants)
-            return Reading(readers={variant.label: reader for variant in self.variants})
-        return Reading(readers={variant.label: self.make_reader([variant]) for variant in self.variants})
+            return PassRequest(readers={variant.label: reader for variant in self.variants})
+        return PassRequest(readers={variant.label: self.make_reader([variant]) for variant in self.variants})
 
-    def measured(self, reading: Reading) -> MeasuredRows[Kind]:
+    def make_result(self, request: PassRequest) -> RowResult[Kind]:
         """What the readers learnt, and the errors of those whose rankings are too short."""
-        readers = reading.readers
+        readers = request.readers
         errors = {label: reader.error for label, reader in readers.items() if reader.error is not None}
         results = {reader: reader.result for reader in readers.values() if reader.error is None}
         by_label = {label: results[reader] for label, reader in readers.items() if reader in results}
         n_cut = max(reader.n_cut for reader in readers.values())
-        return self.measured_as(self, errors, {}, n_cut, by_label)
+        return self.result_type(self, errors, {}, n_cut, by_label)
 
 
-class JudgedItems(_FromRows[Judgments, JudgedMetric]):
+class JudgedRankInput(RowInput[Judgments, JudgedMetric]):
     """Ranks of all judged items, negatives too."""
 
-    measured_as = MeasuredJudged
+    result_type = JudgedRankResult
 
     def make_reader(self, variants: Sequence[Variant[JudgedMetric]]) -> RowReader:
         """A reader of the ranks."""
         return JudgedRows(self.judged)
 
 
-class MatchCounts(_FromRows[CategoryMatches, PlausibleMetric]):
+class MatchInput(RowInput[CategoryMatches, PlausibleMetric]):
     """Plausible matches among the top of every ranking."""
 
-    measured_as = MeasuredMatches
+    result_type = MatchResult
 
     def make_reader(self, variants: Sequence[Variant[PlausibleMetric]]) -> RowReader:
         """A reader of the matches at the criteria of these metrics."""
@@ -244,7 +253,7 @@ class MatchCounts(_FromRows[CategoryMatches, PlausibleMetric]):
         return PlausibleRows(self.judged, tuple(criteria))
 
 
-class TopItems(_FromRows[Judgments, TopMetric]):
+class TopInput(RowInput[Judgments, TopMetric]):
     """The top K of every query, or the top R for a metric without K, with judgments with gains."""
 
     def depths(self, variant: Variant[TopMetric]) -> IntArray:
@@ -256,25 +265,25 @@ class TopItems(_FromRows[Judgments, TopMetric]):
         """A reader of the top items down to the greatest depth of these metrics."""
         return TopRows(self.judged, max(int(self.depths(variant).max()) for variant in variants))
 
-    def reading(self, ranker: Ranked) -> Reading:
+    def make_request(self, ranker: Ranked) -> PassRequest:
         """The top items; for bounds of metrics at R further ones, as labels add to R."""
-        reading = super().reading(ranker)
+        request = super().make_request(ranker)
         if self.depth is None or all(variant.k for variant in self.variants):
-            return reading
-        return replace(reading, bounds=[TopRows(self.judged, int(self.judged.n_relevant.max()) + self.depth)])
+            return request
+        return replace(request, bound_readers=[TopRows(self.judged, int(self.judged.n_relevant.max()) + self.depth)])
 
-    def measured(self, reading: Reading) -> MeasuredTops:
+    def make_result(self, request: PassRequest) -> TopResult:
         """The top items, and the reason of metrics at R without bounds."""
-        rows = super().measured(reading)
+        rows = super().make_result(request)
         unbounded: dict[str, str] = {}
         further: TopK | None = None
-        for reader in reading.bounds:
+        for reader in request.bound_readers:
             if reader.error is None:
                 further = reader.result
             else:
                 reason = f"{reader.error} Or set a smaller bounds_depth (--bounds-depth), as each label adds one to R."
                 unbounded = {each.label: reason for each in self.variants if each.k is None}
-        return MeasuredTops(self, rows.errors, unbounded, rows.n_cut, rows.results, further)
+        return TopResult(self, rows.errors, unbounded, rows.n_cut, rows.results, further)
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -290,24 +299,25 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredPairs(Measured[RatedMetric]):
+class SimilarityResult(PassResult[RatedMetric]):
     """The similarity of every rated pair."""
 
     pairs: RatedPairs
     similarities: FloatArray
 
-    def values(self, variant: Variant[RatedMetric], seed: int = 0) -> Values:
+    def compute_values(self, variant: Variant[RatedMetric], seed: int = 0) -> MetricValues:
         """The number of a metric; of a metric with samples their mean and standard deviation (ddof 0)."""
         options = {"seed": seed} if variant.spec.draws_samples else {}
         try:
             values = variant.compute(self.pairs, self.similarities, **options)
         except (DataError, MalformedRun) as error:
-            raise Undefined(str(error)) from error
+            raise UndefinedMetric(str(error)) from error
         n_queries = int(np.unique(self.pairs.query_ids).size)
         number = float(values.mean())
         if not values.ndim:
-            return Values(number, n_queries)
-        return Values(number, n_queries, facts={"n_samples": values.size}, samples=values, spread=float(values.std()))
+            return MetricValues(number, n_queries)
+        facts: dict[str, Json] = {"n_samples": values.size}
+        return MetricValues(number, n_queries, facts=facts, samples=values, spread=float(values.std()))
 
     def resample(self, variant: Variant[RatedMetric], draws: Draws) -> FloatArray | None:
         """(S,) numbers over draws of the queries, each with all its pairs; None for a metric that gives none."""
@@ -318,19 +328,19 @@ class MeasuredPairs(Measured[RatedMetric]):
         return sample(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
 
 
-class PairSimilarities(Need[RatedPairs, RatedMetric]):
+class SimilarityInput(MetricInput[RatedPairs, RatedMetric]):
     """The similarity of every rated pair."""
 
     @classmethod
-    def why_not(cls, sides: Sides, direction: str) -> str | None:
+    def why_not(cls, rankable: Rankable, direction: str) -> str | None:
         """Why the run has no similarities, or None."""
-        return sides.why_unrated(direction)
+        return rankable.why_unrated(direction)
 
-    def reading(self, ranker: Ranked) -> Reading:
+    def make_request(self, ranker: Ranked) -> PassRequest:
         """The similarities of the pairs."""
-        return Reading(pairs=self.judged)
+        return PassRequest(pairs=self.judged)
 
-    def measured(self, reading: Reading) -> MeasuredPairs:
+    def make_result(self, request: PassRequest) -> SimilarityResult:
         """The similarities."""
-        assert reading.similarities is not None  # noqa: S101 - the reading has pairs
-        return MeasuredPairs(self, {}, {}, 0, self.judged, reading.similarities)
+        assert request.similarities is not None  # noqa: S101 - the request has pairs
+        return SimilarityResult(self, {}, {}, 0, self.judged, request.similarities)

@@ -1,0 +1,232 @@
+"""MetricInput, PassRequest and PassResult: what metrics are computed from, what a pass reads for it, what it found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption
+from cxc_eccv.evaluation.bounds import ProbabilitiesOf, SamplingUnits
+from cxc_eccv.evaluation.request import Rankable, Request
+from cxc_eccv.metrics.kinds import Kind, Spec, Variant
+from cxc_eccv.ranking import Ranked
+from cxc_eccv.ranking.readers import RowReader, TopRows
+from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import Draws
+from cxc_eccv.tasks.task import Task
+from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
+from cxc_eccv.types.strict_json import Json
+from cxc_eccv.unjudged.policies import Classifier
+
+
+class _Ids(Protocol):
+    """What the judgments of every metric input have."""
+
+    @property
+    def query_ids(self) -> IntArray: ...
+    @property
+    def gallery_ids(self) -> IntArray: ...
+
+
+Judged = TypeVar("Judged", bound=_Ids)
+
+
+class UndefinedMetric(DataError):
+    """A metric has no value on this data, which leaves only this metric out of the report."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryValues:
+    """One metric's value for each query."""
+
+    ids: IntArray
+    values: FloatArray
+    best_ranks: pa.Array | None = None  # null where no positive is ranked
+    folds: IntArray | None = None  # fold of each query, in a task that averages over folds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricValues:
+    """The number of one metric, and what it was computed from."""
+
+    number: float
+    n_queries: int
+    ties: int = 0
+    if_ties_help: FloatArray | None = None  # (Q,) values with equal scores in reverse order; None if unknown
+    coverage: float | None = None
+    facts: Mapping[str, Json] = field(default_factory=dict)  # further parameters of the result
+    queries: QueryValues | None = None
+    samples: FloatArray | None = None  # resampled numbers
+    spread: float | None = None  # standard deviation of the samples, for a metric that is their mean
+
+    @classmethod
+    def of_queries(
+        cls, variant: Variant[Spec], queries: QueryValues, ties: int, if_ties_help: FloatArray | None = None
+    ) -> Self:
+        """The mean or median over queries."""
+        number = variant.spec.average(queries.values, queries.folds)
+        return cls(number, queries.values.size, ties, if_ties_help, queries=queries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredMetric:
+    """One result of a report with the values behind it."""
+
+    variant: Variant[Spec]
+    result: Result
+    queries: QueryValues | None = None
+    decided_by_ties: NDArray[np.bool_] | None = None  # (Q,) whether equal scores in reverse order change a value
+    images: IntArray | None = None  # image of each query
+    samples: FloatArray | None = None  # resampled numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassRequest:
+    """What one pass over a run computes for a metric input; the pass fills its readers, ranks and similarities.
+
+    Attributes:
+        judgments: the judgments whose positives are ranked.
+        readers: label of a metric to the reader of its input; metrics may share one.
+        bound_readers: the readers that bounds over unjudged pairs are computed from.
+        pairs: the pairs whose similarities are computed.
+        ranks: the ranks, once the pass has found them.
+        similarities: the similarities, once the pass has computed them.
+    """
+
+    judgments: Judgments | None = None
+    readers: Mapping[str, RowReader] = field(default_factory=dict)
+    bound_readers: Sequence[TopRows] = ()
+    pairs: RatedPairs | None = None
+    ranks: PositiveRanks | None = None
+    similarities: FloatArray | None = None
+
+    @property
+    def all_readers(self) -> list[RowReader]:
+        """Every reader once."""
+        return [*dict.fromkeys(self.readers.values()), *self.bound_readers]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricInput(ABC, Generic[Judged, Kind]):
+    """The input of some metrics of one part of a task; a run must hold its queries and gallery."""
+
+    task: Task
+    part: str
+    judged: Judged
+    variants: tuple[Variant[Kind], ...]
+    depth: int | None = None  # items that count as retrieved in bounds of metrics without K; None for no bounds
+
+    @classmethod
+    def why_not(cls, rankable: Rankable, direction: str) -> str | None:
+        """Why the run cannot provide it, or None."""
+        return rankable.why_not(direction)
+
+    @property
+    def key(self) -> str:
+        """``task/part``."""
+        return f"{self.task.name}/{self.part}"
+
+    @property
+    def direction(self) -> str:
+        """The direction of the part."""
+        return self.task.part(self.part).direction
+
+    @property
+    def query_ids(self) -> IntArray:
+        """(Q,) ids that the run must have on the side of queries."""
+        return self.judged.query_ids
+
+    @property
+    def gallery_ids(self) -> IntArray:
+        """(N,) ids that the run must have on the side of the gallery."""
+        return self.judged.gallery_ids
+
+    def with_bounds(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
+        """The input with bounds over unjudged pairs; ``sources`` replace those of the task."""
+        return replace(self, depth=request.depth)
+
+    @abstractmethod
+    def make_request(self, ranker: Ranked) -> PassRequest:
+        """What a pass over the run computes."""
+
+    @abstractmethod
+    def make_result(self, request: PassRequest) -> PassResult[Kind]:
+        """What the pass found."""
+
+    def find_bounds_depth(self, variant: Variant[Kind]) -> int:
+        """Number of items of a query that count as retrieved in bounds of a metric."""
+        return variant.k or self.depth or 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassResult(ABC, Generic[Kind]):
+    """What a pass found for a metric input, from which the values and bounds of its metrics follow.
+
+    Attributes:
+        metric_input: the metric input.
+        errors: label to error, for metrics that cannot be computed.
+        unbounded: label to reason, for metrics whose bounds cannot be computed.
+        n_cut: number of rankings that leave items out and end within a tie that a metric rests on.
+    """
+
+    metric_input: MetricInput[Any, Kind]
+    errors: Mapping[str, CxcEccvError]
+    unbounded: Mapping[str, str]
+    n_cut: int
+
+    @property
+    def n_classified(self) -> int:
+        """Number of pairs that a classifier labelled."""
+        return 0
+
+    def with_judge(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
+        """The same with a judge's answers about unjudged pairs: labels by a policy, and probabilities."""
+        return self
+
+    @abstractmethod
+    def compute_values(self, variant: Variant[Kind], seed: int = 0) -> MetricValues:
+        """The number of a metric, with what it was computed from; UndefinedMetric if it has none."""
+
+    def resample(self, variant: Variant[Kind], draws: Draws) -> FloatArray | None:
+        """(S,) numbers over draws of the queries, for a metric without values of queries; None if it has none."""
+        return None
+
+    def expect_by_chance(self, variant: Variant[Kind]) -> float | None:
+        """The value to expect of a metric in a random order of each query's gallery; None without a formula."""
+        return None
+
+    def compute_bounds(self, variant: Variant[Kind]) -> Bounds | None:
+        """The bounds of a metric over all labels of unjudged pairs, or None."""
+        return None
+
+    def find_unjudged(self, variant: Variant[Kind]) -> SamplingUnits:
+        """The pairs without a label that can change a number, by the units that the number averages.
+
+        Raises:
+            InvalidOption: labels of some pairs do not determine the number, or rankings end before such pairs.
+        """
+        label = variant.label
+        direction = self.metric_input.direction
+        if label in self.errors:
+            raise self.errors[label]
+        if label in self.unbounded:
+            raise InvalidOption(f"{self.metric_input.key}/{label}: {self.unbounded[label]}")
+        is_open = direction in CROSS_MODAL and variant.spec.unit == "percent" and variant.spec.is_open
+        units = self.make_units(variant) if is_open else None
+        if units is None:
+            raise InvalidOption(
+                f"{self.metric_input.key}/{label} cannot be estimated from answers about some pairs: choose a metric "
+                "between images and captions that depends on labels of retrieved pairs alone, such as recall_at_k, "
+                "mrr_at_k, map_at_r, r_precision or entail_at_k"
+            )
+        return units
+
+    def make_units(self, variant: Variant[Kind]) -> SamplingUnits | None:
+        """The units of a metric; None if labels of some retrieved pairs do not determine it."""
+        return None
