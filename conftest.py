@@ -23,12 +23,11 @@ PARTS = (
     "encoding/*",
     "studies/baselines/*",
     "studies/entailment/classifier/*",
-    "studies/entailment/enhanced.py",
     "studies/entailment/mining.py",
-    "studies/entailment/portable.py",
     "studies/entailment/processing.py",
     "studies/entailment/scoring.py",
     "studies/explain/summaries.py",
+    "studies/trainers/*",
     "training/contrastive.py",
     "training/retrieval_callback.py",
 )

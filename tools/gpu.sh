@@ -26,7 +26,7 @@ rows+=$'\n'$("$python" tools/bench/large_gallery.py --work devices)
 
 "$python" - <<'END'
 import os, platform, torch
-from cxc_eccv.studies.baselines.trainer import count_cores
+from cxc_eccv.studies.trainers.trainer import count_cores
 
 gpus = torch.cuda.device_count()
 card = f"{gpus} x {torch.cuda.get_device_name()}" if gpus else f"{count_cores()} cores ({platform.machine()}), no GPU"

@@ -49,7 +49,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from cxc_eccv.encoding import encode
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.starting import word_tokenizer
+from cxc_eccv.studies.trainers.sample_encoders import word_tokenizer
 
 PICTURES = 64
 COCO_SIZE = (640, 480)

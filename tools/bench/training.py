@@ -30,7 +30,7 @@ from transformers import BertConfig, CLIPConfig, CLIPModel, ConvNextConfig, Effi
 
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
-from cxc_eccv.studies.baselines.trainer import count_cores
+from cxc_eccv.studies.trainers.trainer import count_cores
 
 SIDE = 224
 TOKENS = 32

@@ -31,10 +31,10 @@ from transformers.modeling_outputs import BaseModelOutput
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, held_out_recalls
 from cxc_eccv.studies.baselines.char_gru.script import train as train_gru
 from cxc_eccv.studies.baselines.dual_encoder.script import train as train_dual_encoder
-from cxc_eccv.studies.baselines.features import ImageFeatures
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups, held_out_recalls
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
 from cxc_eccv.types import Embeddings
 
 FOLDS = 5

@@ -20,7 +20,7 @@ from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
+    from cxc_eccv.studies.trainers.model_card import ScoredPairs, Trained
 
 COMMANDS = {"baseline": Group.SCORE, "train": Group.RESEARCH}
 
@@ -167,7 +167,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
         return
     from cxc_eccv.report.files import REPORT_FOLDER
     from cxc_eccv.report.score_tables import table_of_change
-    from cxc_eccv.studies.baselines.model_card import write_model_card
+    from cxc_eccv.studies.trainers.model_card import write_model_card
     from cxc_eccv.tables import tables_to_console
 
     command = _training_command(trained.kind)
@@ -192,10 +192,9 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
 
 
 def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
-    from cxc_eccv.studies.entailment.quality import write_classifier_folder
     from cxc_eccv.tables import tables_to_console
 
-    written = write_classifier_folder(output, *scored, COMMAND.get())
+    written = scored.write(output, COMMAND.get())
     print_shown(tables_to_console(scored.report.tables()))
     say_written(written)
 

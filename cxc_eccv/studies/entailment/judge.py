@@ -17,8 +17,8 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
-from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of, warn_of_truncation
+from cxc_eccv.studies.trainers.training_record import warn_of_training_data
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import JudgeFacts
 from cxc_eccv.unjudged.judges import Judge

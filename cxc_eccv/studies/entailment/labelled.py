@@ -25,13 +25,13 @@ from cxc_eccv.studies.entailment.training_data import (
     SCHEMA,
     as_labelled,
     captions_of_images,
-    keys,
     load_training_data,
     make_pairs,
     pairs_of_labels,
     part_of,
     plain_texts,
 )
+from cxc_eccv.studies.trainers.training_record import keys
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_file
 

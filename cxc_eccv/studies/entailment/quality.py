@@ -29,7 +29,7 @@ from cxc_eccv.studies.entailment.measures import (
     measure_classifier,
     measure_reliability,
 )
-from cxc_eccv.studies.entailment.training_data import TrainingRecord
+from cxc_eccv.studies.trainers.training_record import TrainingRecord, warn_of_training_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.json_records import to_json
@@ -227,25 +227,6 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
     selected = values >= threshold
     hits = int(labels[selected].sum())
     return PrecisionRow(wanted, threshold, int(selected.sum()), hits / int(selected.sum()), hits / int(labels.sum()))
-
-
-HOLDS = "{:,} pairs hold images, captions or words of {}"
-
-
-def warn_of_training_data(training_data: TrainingRecord | None, holds: str = HOLDS) -> tuple[str, ...]:
-    """The warnings of every report on a model that was trained on evaluation splits, the test splits first."""
-    if training_data is None:
-        return ("The classifier's training data is not recorded: it may have seen val and test data.",)
-    cautions = []
-    for part in ("test", "val"):
-        counts = [holds.format(n, name) for name, n in training_data["holds"].items() if name.endswith(f"/{part}")]
-        cautions += [f"Trained on {part} data: {' and '.join(counts)}."] if counts else []
-    if "before" in training_data:
-        cautions += [
-            f"The model it started from: {caution[0].lower()}{caution[1:]}"
-            for caution in warn_of_training_data(training_data["before"], holds)
-        ]
-    return tuple(cautions)
 
 
 CLASSIFIER_FILES = ("report.json", "probabilities.parquet")

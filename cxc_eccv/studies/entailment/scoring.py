@@ -22,7 +22,8 @@ from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
-from cxc_eccv.studies.entailment.training_data import TrainingRecord, warn_of_truncation
+from cxc_eccv.studies.entailment.training_data import warn_of_truncation
+from cxc_eccv.studies.trainers.training_record import TrainingRecord
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None

@@ -12,7 +12,7 @@ from dual_encoder_models import TEXT, config, inputs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
-from cxc_eccv.studies.baselines.trainer import check_checkpointing
+from cxc_eccv.studies.trainers.trainer import check_checkpointing
 
 pytestmark = pytest.mark.thorough
 

@@ -21,7 +21,7 @@ from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.script import train as train_gru
 from cxc_eccv.studies.baselines.dual_encoder.script import train as train_dual_encoder
 from cxc_eccv.studies.baselines.entailment_classifier.script import train as train_classifier
-from cxc_eccv.studies.baselines.trainer import WholeTrainer
+from cxc_eccv.studies.trainers.trainer import WholeTrainer
 from cxc_eccv.types import Embeddings
 
 pytestmark = [

@@ -19,7 +19,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.report.loading import find_report
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.studies.baselines.commands import _training_command
-from cxc_eccv.studies.baselines.model_card import Trained, write_model_card
+from cxc_eccv.studies.trainers.model_card import Trained, write_model_card
 
 pytestmark = pytest.mark.thorough
 

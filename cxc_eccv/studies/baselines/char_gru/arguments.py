@@ -10,9 +10,9 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
-from cxc_eccv.studies.baselines.caption_groups import parts_of
-from cxc_eccv.studies.baselines.command_line import CommandLine, option
-from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.trainers.caption_groups import parts_of
+from cxc_eccv.studies.trainers.model_card import Settings
+from cxc_eccv.studies.trainers.options import CommandLine, option
 
 PAPER_RATES = {"flickr8k": 1e-3, "coco": 1e-4}
 """Collection to the upper bound of the learning rate that the paper trains image-caption pairs with."""

@@ -19,9 +19,9 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
-from cxc_eccv.studies.baselines.tokens import AnyTokenizer, token_ids
-from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, part_images
+from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.tokens import AnyTokenizer, token_ids
 
 Draw = tuple[int, int, int]
 """Epoch, image, and index of the image's row."""

@@ -15,8 +15,8 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
-from cxc_eccv.studies.entailment.portable import PortableConfig
+from cxc_eccv.studies.trainers.backbones import encode_by_length
+from cxc_eccv.studies.trainers.portable import PortableConfig
 
 UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 ROWS = 128

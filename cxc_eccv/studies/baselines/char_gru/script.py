@@ -19,7 +19,6 @@ from cxc_eccv.hashing import hash_content
 from cxc_eccv.report import Report
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, OF_NO_WEIGHT, REPORTS, CharGruArguments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
@@ -38,9 +37,10 @@ from cxc_eccv.studies.baselines.char_gru.snapshots import (
     read_scores,
 )
 from cxc_eccv.studies.baselines.char_gru.trainer import CharGruTrainer, cyclic_cosine
-from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.model_card import Trained, without_places
-from cxc_eccv.studies.baselines.resuming import RECORD, refuse_users_model, train_resumably
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
+from cxc_eccv.studies.trainers.model_card import Trained, without_places
+from cxc_eccv.studies.trainers.resuming import RECORD, refuse_users_model, train_resumably
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.model_options import check_source
 from cxc_eccv.wording import list_names

@@ -12,10 +12,10 @@ from transformers import TrainerCallback
 
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, held_out_recalls
-from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.tokens import AnyTokenizer, token_ids
-from cxc_eccv.studies.baselines.trainer import AnyModel
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, held_out_recalls
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
+from cxc_eccv.studies.trainers.tokens import AnyTokenizer, token_ids
+from cxc_eccv.studies.trainers.trainer import AnyModel
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 

@@ -16,9 +16,9 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches, collate
 from cxc_eccv.studies.baselines.char_gru.model import hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut
-from cxc_eccv.studies.baselines.gathering import gather
-from cxc_eccv.studies.baselines.trainer import EpochCallback, WholeTrainer
-from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.gathering import gather
+from cxc_eccv.studies.trainers.trainer import EpochCallback, WholeTrainer
 
 
 class CharGruTrainer(WholeTrainer):

@@ -9,15 +9,12 @@ from typing import Literal, NamedTuple
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.catalog import SPLIT_NAMES
-from cxc_eccv.studies.baselines.command_line import CommandLine, option
-from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.resuming import identify_run
-from cxc_eccv.studies.baselines.trainer import ScriptArguments
-from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.model_card import Settings
+from cxc_eccv.studies.trainers.options import CommandLine, option
+from cxc_eccv.studies.trainers.resuming import identify_run
+from cxc_eccv.studies.trainers.trainer import ScriptArguments
 from cxc_eccv.wording import list_names
-
-SAMPLE = "sample"
-"""The name of the embedded sample, of its images, and of small backbones for it."""
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""

@@ -8,17 +8,18 @@ from pathlib import Path
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, TrainerState
 
 from cxc_eccv.report.files import REPORT_FOLDER
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import ALL, parts_of
-from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, Arguments, DataArguments
+from cxc_eccv.studies.baselines.dual_encoder.arguments import Arguments, DataArguments
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, describe_collapse
-from cxc_eccv.studies.baselines.model_card import Trained, without_places
-from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
-from cxc_eccv.studies.baselines.trainer import AnyModel
-from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.studies.trainers.caption_groups import ALL, parts_of
+from cxc_eccv.studies.trainers.model_card import Trained, without_places
+from cxc_eccv.studies.trainers.outcome import Selection, list_settings_that_ran
+from cxc_eccv.studies.trainers.trainer import AnyModel
+from cxc_eccv.studies.trainers.training_record import warn_of_training_data
 
 DESCRIBED = {
     "t2t": "pairs of captions of an image",

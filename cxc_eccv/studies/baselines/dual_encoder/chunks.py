@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderOutput
-from cxc_eccv.studies.baselines.trainer import AnyModel
+from cxc_eccv.studies.trainers.trainer import AnyModel
 
 
 def encode_in_chunks(model: AnyModel, size: int) -> None:

@@ -25,11 +25,10 @@ from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.tokens import AnyTokenizer, Processing, token_ids
-from cxc_eccv.studies.entailment.enhanced import Row
-from cxc_eccv.studies.entailment.training_data import TrainingRecord, count_images
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups, part_images
+from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
+from cxc_eccv.studies.trainers.tokens import AnyTokenizer, Processing, token_ids
 from cxc_eccv.types import IntArray
 
 
@@ -222,24 +221,6 @@ class PairCollator:
             batch["image_features"] = torch.from_numpy(self.image_features[batch["image_index"].numpy()])
         pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
-
-
-def record_seen(library: Library, groups: Sequence[CaptionGroup], before: TrainingRecord | None) -> TrainingRecord:
-    """``holds``: split to the number of its images in the training data; ``before``: record of the starting model."""
-    keys = [f"{group.photographs}/{group.image_id}" for group in groups]
-    record: TrainingRecord = {"holds": count_images(library, keys)}
-    return record if before is None else {**record, "before": before}
-
-
-def list_splits_seen(record: TrainingRecord) -> set[str]:
-    """The splits with images in the training data of a model and of its starting models.
-
-    Example:
-        >>> sorted(list_splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
-        ['coco/test', 'coco/val']
-    """
-    before = record.get("before")
-    return {*record["holds"]} | (set() if before is None else list_splits_seen(before))
 
 
 COLOURS = {

@@ -21,11 +21,11 @@ from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.collections.collection import find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MinedPairs
-from cxc_eccv.studies.baselines.caption_groups import ALL, CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
-from cxc_eccv.studies.baselines.gathering import gather
-from cxc_eccv.studies.entailment.enhanced import Row, WeakBatches
+from cxc_eccv.studies.trainers.caption_groups import ALL, CaptionGroup, parts_of
+from cxc_eccv.studies.trainers.enhanced import Row, WeakBatches
+from cxc_eccv.studies.trainers.gathering import gather
 from cxc_eccv.training.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.types import IntArray, Judgments, find_positions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,8 +16,8 @@ from transformers.utils.generic import ModelOutput
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.images import check_image_encoder
 from cxc_eccv.errors import TowerMissing
-from cxc_eccv.studies.entailment.classifier.encoders import as_config, image_width
-from cxc_eccv.studies.entailment.portable import PortableConfig
+from cxc_eccv.studies.trainers.backbones import as_config, encode_by_length, image_width
+from cxc_eccv.studies.trainers.portable import PortableConfig
 
 ROWS = 64
 """Captions per batch of encoding on a CPU."""
@@ -255,19 +254,6 @@ def _pool_image(outputs: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - b
     # ResNet keeps its pooled features as (I, D, 1, 1).
     pooled: torch.Tensor = outputs.pooler_output.flatten(1)
     return pooled
-
-
-def encode_by_length(
-    encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], input_ids: torch.Tensor, mask: torch.Tensor, rows: int
-) -> torch.Tensor:
-    """(N, ...) outputs of ``encode`` for (N, T) ids and mask, in batches of similar length without surplus padding."""
-    ends = (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
-    order = ends.argsort()
-    parts = []
-    for places in order.split(rows):
-        width = max(1, int(ends[places].max()))
-        parts.append(encode(input_ids[places, :width], mask[places, :width]))
-    return torch.cat(parts)[order.argsort()]
 
 
 AutoConfig.register(DualEncoderConfig.model_type, DualEncoderConfig)

@@ -18,13 +18,11 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.catalog import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SAMPLE, SPLIT_NAMES
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import held_out_recalls, part_images
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     COMMAND,
-    SAMPLE,
     Arguments,
     DataArguments,
     DualEncoderTrainingArguments,
@@ -38,8 +36,6 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     find_image_processor,
     find_tokenizer,
     image_paths,
-    list_splits_seen,
-    record_seen,
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
     MODES,
@@ -51,11 +47,13 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
 from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form, save_sentence_form
 from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, Metrics
-from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.model_card import Trained
-from cxc_eccv.studies.baselines.resuming import refuse_users_model, train_resumably
-from cxc_eccv.studies.baselines.tokens import Processing
-from cxc_eccv.studies.baselines.trainer import AnyModel, check_checkpointing
+from cxc_eccv.studies.trainers.caption_groups import held_out_recalls, part_images
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
+from cxc_eccv.studies.trainers.model_card import Trained
+from cxc_eccv.studies.trainers.resuming import refuse_users_model, train_resumably
+from cxc_eccv.studies.trainers.tokens import Processing
+from cxc_eccv.studies.trainers.trainer import AnyModel, check_checkpointing
+from cxc_eccv.studies.trainers.training_record import list_splits_seen, record_images
 from cxc_eccv.types import Embeddings
 
 HELD_OUT = 5000
@@ -77,7 +75,7 @@ def train(command: Sequence[str]) -> Trained:
     check_checkpointing(model, training)
     setup = Setup(arguments, library, processing, features)
     pairs, held = setup.read_pairs()
-    record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
+    record = record_images(library, pairs.groups, getattr(model.config, "training_data", None))
     model.config.training_data = record
     _warn_of_leaks(data, training, list_splits_seen(record))
     batch = training.train_batch_size * training.world_size

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import (
     AutoImageProcessor,
     AutoModel,
     AutoProcessor,
     AutoTokenizer,
-    BertConfig,
-    BertModel,
     BitConfig,
     BitModel,
     ConvNextImageProcessorPil,
-    PreTrainedTokenizerFast,
     VisionTextDualEncoderProcessor,
 )
 
@@ -26,10 +21,12 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.loading import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, ModelArguments
+from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import find_tokenizer
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.trainers.sample_encoders import small_bert, word_tokenizer
 
 LONGEST = 512
 """Tokens of a caption if the tokenizer has no limit."""
@@ -111,9 +108,6 @@ def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processor
     return processing
 
 
-SPECIAL = ("[PAD]", "[UNK]")
-
-
 def text_backbone(source: str) -> tuple[Any, Any]:
     """The text backbone and its tokenizer; for the sample a BERT of one layer with the words of its train split."""
     if source != SAMPLE:
@@ -122,43 +116,9 @@ def text_backbone(source: str) -> tuple[Any, Any]:
     return small_bert(tokenizer, hidden_size=128, layers=1), tokenizer
 
 
-def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: int) -> BertModel:
-    """A BERT without dropout, with new weights."""
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden_size,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        intermediate_size=2 * hidden_size,
-        max_position_embeddings=tokenizer.model_max_length,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return BertModel(config)
-
-
 def image_backbone(source: str) -> tuple[Any, Any]:
     """The image backbone and its processor; for the sample a ResNet of three stages with group normalisation."""
     if source != SAMPLE:
         return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
     config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)
     return BitModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
-
-
-def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words in lower case, without punctuation.
-
-    Example:
-        >>> word_tokenizer(["A red heart."])("a heart")["input_ids"]
-        [2, 3]
-    """
-    normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(".", " ")])
-    splitter = pre_tokenizers.Whitespace()
-    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *sorted(words)])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[1]))
-    tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = splitter
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=SPECIAL[0], unk_token=SPECIAL[1], model_max_length=64
-    )

@@ -14,9 +14,9 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainin
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
 from cxc_eccv.studies.baselines.dual_encoder.data import EpochSampler
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.gathering import gather
-from cxc_eccv.studies.baselines.trainer import WholeTrainer
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
+from cxc_eccv.studies.trainers.enhanced import EnhancedTrainer, Row, WeakBatches
+from cxc_eccv.studies.trainers.gathering import gather
+from cxc_eccv.studies.trainers.trainer import WholeTrainer
 
 Metrics = dict[str, float]
 

@@ -28,18 +28,18 @@ from cxc_eccv.encoding.adapters import load_backbone
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.command_line import CommandLine, option
-from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
-from cxc_eccv.studies.baselines.dual_encoder.starting import small_bert, word_tokenizer
-from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.resuming import identify_run
-from cxc_eccv.studies.baselines.trainer import ScriptArguments
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
 from cxc_eccv.studies.entailment.training_data import part_of
+from cxc_eccv.studies.trainers.model_card import Settings
+from cxc_eccv.studies.trainers.options import CommandLine, option
+from cxc_eccv.studies.trainers.resuming import identify_run
+from cxc_eccv.studies.trainers.sample_encoders import small_bert, word_tokenizer
+from cxc_eccv.studies.trainers.trainer import ScriptArguments
 
 
 @dataclass

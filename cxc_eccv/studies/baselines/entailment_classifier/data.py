@@ -22,9 +22,10 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
-from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
-from cxc_eccv.studies.entailment.training_data import TrainingData, TrainingRecord, load_training_data, part_of
+from cxc_eccv.studies.entailment.training_data import TrainingData, load_training_data, part_of
+from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.training_record import TrainingRecord
 
 BOUNDARY = 3.0
 """Rating with a soft label of one half."""

@@ -19,8 +19,8 @@ from cxc_eccv.encoding.loading import inference
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.report.files import REPORT_FOLDER
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import COMMAND, Arguments, DataArguments, starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
@@ -30,17 +30,18 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     read_pairs,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
-from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
-from cxc_eccv.studies.baselines.resuming import refuse_users_model, train_resumably
-from cxc_eccv.studies.baselines.trainer import WholeTrainer, check_checkpointing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import SeenPairs, find_labelled, read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
-from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
+from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
 from cxc_eccv.studies.entailment.scoring import Classifier
-from cxc_eccv.studies.entailment.training_data import TrainingRecord, part_of
+from cxc_eccv.studies.entailment.training_data import part_of
+from cxc_eccv.studies.trainers.model_card import ScoredPairs, Trained, without_places
+from cxc_eccv.studies.trainers.outcome import Selection, list_settings_that_ran
+from cxc_eccv.studies.trainers.resuming import refuse_users_model, train_resumably
+from cxc_eccv.studies.trainers.trainer import WholeTrainer, check_checkpointing
+from cxc_eccv.studies.trainers.training_record import TrainingRecord, warn_of_training_data
 from cxc_eccv.terminal import say
 from cxc_eccv.types import FloatArray
 
@@ -102,7 +103,11 @@ def _score_pairs(classifier: Classifier, data: DataArguments, library: Library, 
         seen=seen,
         fingerprint=classifier.fingerprint,
     )
-    return ScoredPairs(report, labelled, probabilities)
+
+    def write(folder: Path, command: str | None) -> list[Path]:
+        return write_classifier_folder(folder, report, labelled, probabilities, command)
+
+    return ScoredPairs(report, write)
 
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from transformers import AutoConfig, PreTrainedConfig
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.entailment.classifier.encoders import as_config
-from cxc_eccv.studies.entailment.portable import PortableConfig
+from cxc_eccv.studies.trainers.backbones import as_config
+from cxc_eccv.studies.trainers.portable import PortableConfig
 
 KINDS = ("text", "visual", "multimodal")
 """Kinds of premises; a kind's number is its index here."""

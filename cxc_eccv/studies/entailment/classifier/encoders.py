@@ -8,26 +8,19 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, BlipVisionModel, PreTrainedConfig, PreTrainedModel
+from transformers import BlipVisionModel, PreTrainedConfig, PreTrainedModel
 from transformers.models.blip.modeling_blip_text import BlipTextModel
 
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.loading import inference
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+from cxc_eccv.studies.trainers.backbones import image_width
 
 FUSION = ("vilt", "bridgetower")
 """Types of models that read pixels and text together."""
 
 BLIP_PARTS = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
 """Parts of BLIP, which AutoModel cannot build on their own."""
-
-
-def as_config(config: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedConfig | None:
-    """A config from its dictionary; a config and None are returned unchanged."""
-    if config is None or isinstance(config, PreTrainedConfig):
-        return config
-    options = dict(config)
-    return AutoConfig.for_model(options.pop("model_type", None), **options)
 
 
 def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model, or None
@@ -77,14 +70,6 @@ def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> t
         return 0, 0
     width = getattr(reader_config, "encoder_hidden_size", reader_config.hidden_size)
     return image_width(image_config), int(width)
-
-
-def image_width(config: Any) -> int:  # noqa: ANN401 - configs share no attributes
-    """Width of an image's positions, which each type of config names differently."""
-    if config.model_type == "efficientnet":
-        return int(config.hidden_dim)
-    sizes = getattr(config, "hidden_sizes", None)
-    return int(sizes[-1]) if sizes else int(config.hidden_size)
 
 
 def spread_positions(states: torch.Tensor) -> torch.Tensor:

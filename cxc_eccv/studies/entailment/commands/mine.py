@@ -148,7 +148,7 @@ def _print_result(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.sources.collections.collection import find_collection
     from cxc_eccv.studies.entailment.mining_rule import table_of_rule
-    from cxc_eccv.studies.entailment.quality import warn_of_training_data
+    from cxc_eccv.studies.trainers.training_record import warn_of_training_data
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types.json_records import from_json
     from cxc_eccv.types.provenance import DataFacts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,34 +18,36 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.sources.collections.collection import Collection, collections
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.training_data.corpora import (
     SCHEMA,
-    SPLITS,
     THRESHOLD,
     Corpus,
     Pairs,
     captions_of_images,
     corpora,
     join_captions,
-    keys,
     make_pairs,
     premises_of,
 )
 from cxc_eccv.studies.entailment.training_data.corpora.captions import pairs_of_labels
+from cxc_eccv.studies.trainers.training_record import (
+    SPLITS,
+    SourceRecord,
+    TrainingRecord,
+    captioned_collections,
+    has_split,
+    keys,
+)
 
 __all__ = [
     "SCHEMA",
     "TrainingData",
-    "TrainingRecord",
     "as_labelled",
     "captions_of_images",
     "corpora",
-    "count_images",
     "count_named",
     "evaluation_splits",
-    "keys",
     "load_training_data",
     "make_pairs",
     "pairs_of_labels",
@@ -58,46 +60,6 @@ __all__ = [
 Mask = NDArray[np.bool_]
 
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
-
-
-class SourceRecord(TypedDict):
-    """What a model's config says about the pairs of one part that it was trained on."""
-
-    pairs: int
-    positives: int
-    kinds: dict[str, int]
-    rule: str
-    licence: str
-    left_out: dict[str, int]
-
-
-class TrainingRecord(TypedDict, total=False):
-    """What a model's config says about its training data, as JSON holds it.
-
-    ``holds``: evaluation split to the number of pairs with an image, a caption or words of it; ``shares_words``: split
-    to the number of pairs of other images with the words of one of its captions; ``protected``: splits that are kept
-    out; ``not_at_hand``: evaluation splits that could not be checked; ``before``: the record of the starting model.
-    """
-
-    parts: list[str]
-    pairs: int
-    positives: int
-    sources: dict[str, SourceRecord]
-    holds: dict[str, int]
-    shares_words: dict[str, int]
-    trained_on_test: bool
-    trained_on_val: bool
-    protected: list[str]
-    not_at_hand: list[str]
-    threshold: float
-    edition: str
-    files: dict[str, str]
-    dev: str | None
-    left_out_by_kind: int
-    trained: int
-    held_out: int
-    beside_held_out: int
-    before: TrainingRecord | None
 
 
 class TrainingData(NamedTuple):
@@ -326,37 +288,19 @@ class EvaluationSplit:
     texts: pa.Array
 
 
-def _captioned() -> list[Collection]:
-    """The collections with captions of their own."""
-    return [collection for collection in collections().values() if collection.descriptions is None]
-
-
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
     """The evaluation splits of these parts (``val``, ``test``), and the names of missing ones."""
     splits = []
     missing = []
-    for part, collection in product(parts, _captioned()):
+    for part, collection in product(parts, captioned_collections()):
         name = f"{collection.name}/{part}"
         split = SPLITS[part]
-        if _has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
+        if has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
             content = library.split(split, collection)
             splits.append(library.once(("evaluation split", name), partial(_index, name, content)))
         else:
             missing.append(name)
     return splits, missing
-
-
-def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
-    """Available evaluation split to the number of these images in it, if any."""
-    known = pa.array(image_keys, pa.string())
-    counts: dict[str, int] = {}
-    photographs = {key.partition("/")[0] for key in image_keys}
-    for part, collection in product(("test", "val"), _captioned()):
-        if collection.photographs in photographs and _has_split(library, SPLITS[part], collection):
-            image_ids = library.split(SPLITS[part], collection).image_ids
-            inside = int(_is_in(known, pa.array(keys(collection.photographs, image_ids))).sum())
-            counts |= {f"{collection.name}/{part}": inside} if inside else {}
-    return counts
 
 
 def _index(name: str, content: Split) -> EvaluationSplit:
@@ -368,10 +312,6 @@ def _index(name: str, content: Split) -> EvaluationSplit:
         pa.array(keys(content.collection.name, captions)),
         texts.filter(pc.not_equal(texts, "")),
     )
-
-
-def _has_split(library: Library, split: str, collection: Collection) -> bool:
-    return library.has_collection(collection) and split in library.read_splits(collection)
 
 
 def plain_texts(texts: pa.Array) -> pa.Array:

@@ -10,7 +10,6 @@ from transformers import AutoModel, AutoTokenizer
 
 from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, PRESETS
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
@@ -32,8 +31,9 @@ from cxc_eccv.studies.baselines.char_gru.model import (
 from cxc_eccv.studies.baselines.char_gru.script import describe_pairs
 from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.char_gru.trainer import cyclic_cosine
-from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
-from cxc_eccv.studies.baselines.features import ImageFeatures
+from cxc_eccv.studies.trainers.backbones import encode_by_length
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, link_judgments
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
 from cxc_eccv.types import Embeddings
 
 

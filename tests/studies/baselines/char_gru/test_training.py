@@ -17,7 +17,7 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, Sourc
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
-from cxc_eccv.studies.baselines.features import ImageFeatures
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough

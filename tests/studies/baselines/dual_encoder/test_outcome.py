@@ -16,8 +16,8 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import train as train_dual_encoder
 from cxc_eccv.studies.baselines.dual_encoder.trainer import describe_collapse
 from cxc_eccv.studies.baselines.entailment_classifier.script import train as train_classifier
-from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
-from cxc_eccv.studies.baselines.resuming import find_model_files, last_checkpoint, refuse_users_model
+from cxc_eccv.studies.trainers.outcome import Selection, list_settings_that_ran
+from cxc_eccv.studies.trainers.resuming import find_model_files, last_checkpoint, refuse_users_model
 
 
 def training(folder, **options):

@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     COLOURS,
     EpochSampler,
@@ -25,7 +24,8 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
 from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.tokens import token_ids
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.trainers.tokens import token_ids
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),

@@ -34,7 +34,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
-from cxc_eccv.studies.baselines.trainer import EpochCallback
+from cxc_eccv.studies.trainers.trainer import EpochCallback
 
 pytestmark = pytest.mark.thorough
 
@@ -198,7 +198,7 @@ def test_ctrl_c_says_where_the_checkpoints_are(whole_run, tmp_path, monkeypatch)
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cxc_eccv.studies.baselines.trainer.WholeTrainer.training_step", interrupt)
+    monkeypatch.setattr("cxc_eccv.studies.trainers.trainer.WholeTrainer.training_step", interrupt)
     with pytest.raises(KeyboardInterrupt) as died:
         train([*whole_run[1], "--output-dir", str(tmp_path)])
     assert died.value.__notes__ == [
@@ -229,7 +229,7 @@ def test_weights_do_not_depend_on_workers(whole_run, tmp_path, monkeypatch, capf
 
 @pytest.mark.parametrize(("images", "workers"), [(0, 0), (999, 0), (1_000, 3), (100_000, 3)])
 def test_workers_decode_where_there_are_images_enough(tmp_path, monkeypatch, images, workers):
-    monkeypatch.setattr("cxc_eccv.studies.baselines.trainer.count_cores", lambda: 3)
+    monkeypatch.setattr("cxc_eccv.studies.trainers.trainer.count_cores", lambda: 3)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     options = {"output_dir": str(tmp_path), "use_cpu": True}
     training, chosen = (DualEncoderTrainingArguments(**options, **more) for more in ({}, {"dataloader_num_workers": 1}))

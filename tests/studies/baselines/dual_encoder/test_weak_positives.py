@@ -14,7 +14,6 @@ from tiny_flickr import IMAGES, flickr_library
 
 from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, PairReader, RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
@@ -24,6 +23,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     check_weak_positives,
 )
 from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.trainers.caption_groups import caption_groups
 
 pytestmark = pytest.mark.thorough
 

@@ -8,7 +8,6 @@ import pytest
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.command_line import CommandLine
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     ModelArguments,
@@ -18,6 +17,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
 from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
 from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
 from cxc_eccv.studies.entailment.training_data import load_training_data
+from cxc_eccv.studies.trainers.options import CommandLine
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
 

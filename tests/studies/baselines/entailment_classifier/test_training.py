@@ -34,12 +34,12 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, _remember, settle, train
-from cxc_eccv.studies.baselines.trainer import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import read_labelled, seen_by
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
 from cxc_eccv.studies.entailment.scoring import load_classifier
 from cxc_eccv.studies.entailment.training_data import load_training_data
+from cxc_eccv.studies.trainers.trainer import WholeTrainer
 
 # Runs this short may learn nothing that a threshold could be chosen by, which is said.
 pytestmark = [pytest.mark.filterwarnings("ignore:held-out pairs"), pytest.mark.thorough]

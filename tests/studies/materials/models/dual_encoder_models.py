@@ -4,11 +4,11 @@ import tiny_models
 import torch
 import transformers
 
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup
 
 TEXT = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -7,7 +7,7 @@ import torch
 import transformers
 from torch import distributed
 
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
+from cxc_eccv.studies.trainers.enhanced import EnhancedTrainer, WeakBatches
 
 SHARES = {"equal": ([0, 1, 2, 3], [4, 5, 6, 7]), "few": ([0, 1, 2], [4]), "none": ([0, 1], [])}
 """Images that have a weak positive on the first process, and on the second."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.discovery import modules_of
-from cxc_eccv.sources.catalog import SPLIT_OF_RAW
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray, find_positions
 
@@ -44,9 +43,6 @@ THRESHOLD = 3.0
 
 OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
 PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
-
-SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
-"""Name of a part to the library's name of the split."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,11 +94,6 @@ def make_pairs(
 
 def _column(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - likewise
     return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
-
-
-def keys(collection: str, ids: IntArray) -> list[str]:
-    """Keys such as ``coco/391895``."""
-    return [f"{collection}/{number}" for number in ids.tolist()]
 
 
 def captions_of_images(content: Split, image_ids: IntArray) -> pa.ListArray:

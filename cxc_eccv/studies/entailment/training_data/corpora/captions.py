@@ -19,14 +19,13 @@ from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs
 from cxc_eccv.studies.entailment.training_data.corpora import (
-    SPLITS,
     Corpus,
     Pairs,
     captions_of_images,
-    keys,
     make_pairs,
     reaches,
 )
+from cxc_eccv.studies.trainers.training_record import SPLITS, keys
 
 
 def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs:

@@ -17,7 +17,8 @@ from cxc_eccv.sources.collections.flickr30k import COLLECTION as FLICKR30K
 from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_aligned, read_entailment, read_sick, read_stsb
-from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, make_pairs, reaches
+from cxc_eccv.studies.entailment.training_data.corpora import Corpus, Pairs, make_pairs, reaches
+from cxc_eccv.studies.trainers.training_record import SPLITS
 
 if TYPE_CHECKING:
     import datasets

@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers import HfArgumentParser, TrainingArguments
 
-from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.trainers.model_card import Settings
 
 
 def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field

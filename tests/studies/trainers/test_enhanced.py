@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
+from cxc_eccv.studies.trainers.enhanced import EnhancedTrainer, WeakBatches
 
 pytestmark = pytest.mark.thorough
 

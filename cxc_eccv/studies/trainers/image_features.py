@@ -15,8 +15,8 @@ from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.reading import first_duplicate
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
-from cxc_eccv.studies.baselines.trainer import AnyModel
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup
+from cxc_eccv.studies.trainers.trainer import AnyModel
 from cxc_eccv.terminal import say
 from cxc_eccv.types import Embeddings, IntArray, find_positions
 

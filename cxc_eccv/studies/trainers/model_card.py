@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from huggingface_hub import EvalResult, ModelCardData
 
@@ -20,16 +20,13 @@ from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.tables import Table, tables_to_markdown
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.entailment.labelled import LabelledPairs
-    from cxc_eccv.studies.entailment.quality import ClassifierReport
-    from cxc_eccv.types import FloatArray
 
 OWNED = ("base_model", "datasets", "model-index")
 """Keys of the front matter that describe the run; others are kept as they are."""
@@ -48,12 +45,18 @@ KINDS = {
 """(is a classifier, has images) to the kind of model."""
 
 
-class ScoredPairs(NamedTuple):
-    """A classifier's report, with its labelled pairs and their probabilities."""
+class PairReport(Protocol):
+    """A classifier's report on labelled pairs."""
 
-    report: ClassifierReport
-    labelled: LabelledPairs
-    probabilities: FloatArray
+    def tables(self) -> list[Table]:
+        """The tables for console and card, the measures first."""
+
+
+class ScoredPairs(NamedTuple):
+    """A classifier's report on labelled pairs, and what writes its folder, given the command line."""
+
+    report: PairReport
+    write: Callable[[Path, str | None], Sequence[Path]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 from transformers import Trainer, TrainingArguments
 
 from cxc_eccv.errors import CheckpointMismatch
-from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.trainers.model_card import Settings
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_foreign, resumable
 

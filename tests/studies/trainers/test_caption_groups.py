@@ -7,7 +7,7 @@ import pytest
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.readers.flickr8k import read_flickr8k, split_flickr8k
-from cxc_eccv.studies.baselines.caption_groups import caption_groups
+from cxc_eccv.studies.trainers.caption_groups import caption_groups
 
 
 def test_groups_of_the_sample_are_its_captions(sample_library):

@@ -18,7 +18,7 @@ from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.baselines.command_line import option
+from cxc_eccv.studies.trainers.options import option
 
 # Our dual encoders and those of transformers share no type.
 AnyModel = Any

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import TrainerState, TrainingArguments
 
 from cxc_eccv.report import Report
-from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.trainers.model_card import Settings
 
 SCHEDULED = ("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps")
 """Options of the schedules of transformers."""

@@ -1,0 +1,1 @@
+"""What the training scripts share: options, Trainer, batches, resuming, records of training data, cards."""
