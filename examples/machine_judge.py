@@ -39,7 +39,7 @@ def main() -> None:
         draw = {"strategy": "active", "number": f"{TASK}/{METRIC}", "budget": PAIRS}
         project = project.propose({"ridge": run}, ProposalOptions(judge=table_of(library, guesses), **draw))
         project = project.add_answers([answer(project, Path(folder), matches)]).project
-        project.decide(Decision(workers={"ann": True}))  # sheets that await a look
+        project = project.decide(Decision(workers={"ann": True}))  # sheets that await a look
         merge_labels(project)
         options = {"metrics": [METRIC], "data_dir": library, "bounds": True}
         report = ce.evaluate(run, TASK, judge=table_of(library, guesses), answers=project.folder, **options)

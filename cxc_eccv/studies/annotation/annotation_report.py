@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.make_report import make_provenance
@@ -21,20 +20,21 @@ from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
 from cxc_eccv.studies.annotation.annotation_tables import (
+    ALL_ANSWERS,
     DRAWN,
     RANKS,
     AnnotationReport,
-    Answered,
-    Doubted,
-    Told,
+    AnswerToCheck,
+    RejectedCaption,
     show_seconds,
 )
 from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.project import LABELS, Project
-from cxc_eccv.studies.annotation.project_files import read_decisions
+from cxc_eccv.studies.asking.answer_files import list_rows
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
-from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.schemes import Details, Scheme
 from cxc_eccv.studies.asking.settling import (
+    PAIR,
     classify,
     compare_with_labels,
     compare_workers,
@@ -46,16 +46,14 @@ from cxc_eccv.studies.asking.sheet_quality import (
     ACCEPTED,
     BY_HAND,
     Checks,
-    SheetQuality,
     accept,
     count_known,
     group_workers,
-    judge_sheets,
     judge_workers,
     keep_sheets,
+    list_doubts,
 )
 from cxc_eccv.terminal import visible
-from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import write_texts
 
@@ -75,37 +73,36 @@ def report_project(
     project: Project, changes: LabelChanges | None = None, command: str | None = None
 ) -> AnnotationReport:
     """The report on the current state of a project; ``changes`` has the effect of its labels on models."""
+    # First of all, as it names the files that were read: ratings of captions are no part of what is reported.
+    facts = make_provenance(project.library, project.facts.split, Provenance(command=command or None))
     path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
-    answers = project.answers()
-    checks = read_decisions(project.folder).checks
-    judged = judge_sheets(answers, checks)
-    doubted = tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
-    facts = make_provenance(project.library, project.facts.split, Provenance(command=command or None))
-    is_new = labels is None or _is_settled(labels, accept(answers, judged), project.scheme)
+    is_new = labels is None or _is_settled(labels, accept(project.answers, project.verdicts), project.scheme)
+    rejected_captions = tuple[RejectedCaption, ...]()
     if project.scheme.sides == ("image", "caption"):
-        counted = keep_sheets(answers, judged, ACCEPTED, BY_HAND)
-        doubted = find_doubted(counted, project.split)
+        counted = keep_sheets(project.answers, project.verdicts, ACCEPTED, BY_HAND)
+        rejected_captions = find_rejected_captions(counted, project.split)
     return report_annotation(
         Annotation(
             name=project.name,
             scheme=project.scheme,
-            answers=answers,
-            candidates=project.candidates(),
-            sheets=project.questions(),
+            answers=project.answers,
+            judged=project.verdicts,
+            candidates=project.candidates,
+            sheets=project.questions,
             changes=changes or (NOT_MERGED if labels is None else NO_MODEL),
-            checks=checks,
+            checks=project.decisions.checks,
             rule=rule,
             folder=str(project.folder),
             cautions=() if is_new else (OUT_OF_DATE,),
             provenance=facts,
-            doubted=doubted,
+            doubted=rejected_captions,
         )
     )
 
 
-def _is_settled(labels: LabelFile, accepted: pa.Table, scheme: Scheme) -> bool:
+def _is_settled(labels: LabelFile, accepted: pd.DataFrame, scheme: Scheme) -> bool:
     """Whether merging the accepted answers would make the same labels again."""
     least = labels.facts.get("least_answers", 1)
     try:
@@ -121,53 +118,55 @@ class Annotation:
 
     name: str
     scheme: Scheme
-    answers: pa.Table
-    candidates: pa.Table
+    answers: pd.DataFrame
+    judged: pd.DataFrame  # a verdict on every sheet
+    candidates: pa.Table  # each pair once
     sheets: Sequence[Sequence[Question]]
     changes: LabelChanges | str
     checks: Checks = field(default_factory=Checks)
     rule: str | None = None  # None for that of the scheme
     folder: str = ""
     cautions: tuple[str, ...] = ()
-    doubted: tuple[Doubted, ...] = ()
+    doubted: tuple[RejectedCaption, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
 
 
 def report_annotation(annotation: Annotation) -> AnnotationReport:
-    """Judge sheets and workers, and count the answers of accepted sheets."""
+    """Sum up sheets and workers, and count the answers of accepted sheets."""
     scheme = annotation.scheme
     answers = annotation.answers
-    checks = annotation.checks
-    rule = annotation.rule
+    judged = annotation.judged
+    rule = annotation.rule or scheme.rule
     questions = {question.pair_id: question for sheet in annotation.sheets for question in sheet}
-    judged = judge_sheets(answers, checks)
-    accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
+    accepted = accept(answers, judged)
+    accepted = keep_last(accepted[accepted["role"] == CANDIDATE])
+    labels = settle(accepted, scheme, rule) if len(accepted) else LABELS_SCHEMA.empty_table()
     classes, codes = classify(accepted, scheme)
-    rows, listed = _find_lists(accepted, annotation.candidates)
+    lists = list_proposals(annotation.candidates)
+    given = pd.DataFrame(np.eye(len(classes), dtype=np.int64)[codes], accepted.index, classes)
     return AnnotationReport(
         name=annotation.name,
         scheme=scheme,
         candidates=annotation.candidates.num_rows,
         sheets_asked=len(annotation.sheets),
-        golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
-        least_seconds=checks.least_seconds,
-        accepts=checks.rule,
-        rule=rule or scheme.rule,
-        sheets=tuple(judged),
-        workers=tuple(judge_workers(judged)),
+        golds={role: _count_sheets(answers[answers["role"] == role]) for role in (POSITIVE, NEGATIVE)},
+        least_seconds=annotation.checks.least_seconds,
+        accepts=annotation.checks.rule,
+        rule=rule,
+        sheets=judged,
+        workers=judge_workers(judged),
         known={worker: str(known) for worker, known in count_known(answers).items()},
-        activity=tuple(group_workers(judged)) if judged else (),
+        activity=group_workers(judged) if len(judged) else group_workers(judged).head(0),
         classes=classes,
         agreement=measure_agreement(accepted, scheme),
-        by_pair=tuple(compare_workers(accepted)),
-        with_label=tuple(compare_with_labels(accepted, settle(accepted, scheme, rule))) if accepted.num_rows else (),
-        by_rank=tuple(_count(np.eye(len(classes), dtype=np.int64)[codes], rows, listed, by_rank=True)),
+        by_pair=compare_workers(accepted),
+        with_label=compare_with_labels(accepted, labels),
+        by_rank=count_by_rank(accepted, given, lists),
         details={
-            group.label: (tuple(group.choices), tuple(_count(_tick(accepted, group.name, group.choices), rows, listed)))
-            for group in scheme.details
+            group.label: count_by_model(accepted, mark_choices(accepted, group), lists) for group in scheme.details
         },
-        to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
-        remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), questions)),
+        to_check=tuple(describe_answers(keep_sheets(answers, judged, BY_HAND), questions)),
+        remarks=tuple(describe_answers(answers[answers["remark"] != ""], questions)),
         changes=annotation.changes,
         cautions=annotation.cautions,
         doubted=annotation.doubted,
@@ -176,87 +175,116 @@ def report_annotation(annotation: Annotation) -> AnnotationReport:
     )
 
 
-def find_doubted(answers: pa.Table, split: Split) -> tuple[Doubted, ...]:
+def find_rejected_captions(answers: pd.DataFrame, split: Split) -> tuple[RejectedCaption, ...]:
     """Captions that people rejected for their own image, or that CxC rates below 3."""
-    owners = dict(zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True))
-    texts = dict(zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True))
-    counts: dict[int, list[int]] = {}
-    for row in answers.select(["image_id", "caption_id", "positive"]).to_pylist():
-        if owners.get(row["caption_id"]) == row["image_id"]:
-            count = counts.setdefault(row["caption_id"], [0, 0])
-            count[0] += not row["positive"]
-            count[1] += 1
-    ratings: dict[int, float] = {}
+    captions = pd.DataFrame(
+        {
+            "caption_id": split.caption_ids,
+            "image_id": split.caption_image_ids,
+            "caption": [" ".join(text.split()) for text in split.captions["text"].to_pylist()],
+        }
+    )
+    own = answers[[*PAIR, "positive"]].merge(captions[PAIR], on=PAIR, validate="many_to_one")
+    rejections = (~own["positive"]).groupby(own["caption_id"]).agg(turned_down="sum", answers="size")
+    captions = captions.set_index("caption_id").join(rejections).join(_find_ratings(captions, split))
+    captions = captions.fillna({"turned_down": 0, "answers": 0}).astype({"turned_down": int, "answers": int})
+    rejected = captions[(captions["turned_down"] > 0) | (captions["rating"] < MATCHES)]
+    rows = list_rows(rejected.reset_index())
+    rows.sort(key=lambda row: (-row["turned_down"], row["rating"] or 0.0, row["caption_id"]))
+    return tuple(RejectedCaption(**row) for row in rows)
+
+
+def _find_ratings(captions: pd.DataFrame, split: Split) -> pd.Series:
+    """CxC's ratings of captions with their own images, by caption id; empty if CxC did not rate the split."""
     try:
-        table = split.ratings("sits")
-        linked = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
-        ratings = {row["left_id"]: row["rating"] for row in linked}
-    except (SourceMissing, DataError):  # CxC did not rate this split
-        pass
-    doubted = {caption for caption, (no, _) in counts.items() if no}
-    doubted |= {caption for caption, rating in ratings.items() if rating < MATCHES}
+        ratings = split.ratings("sits").select(["left_id", "right_id", "rating"]).to_pandas()
+    except (SourceMissing, DataError):
+        return pd.Series(name="rating", dtype=np.float64)
+    ratings = ratings.rename(columns={"left_id": "caption_id", "right_id": "image_id"})
+    return ratings.merge(captions[PAIR], on=PAIR, validate="many_to_one").groupby("caption_id")["rating"].last()
+
+
+def _count_sheets(answers: pd.DataFrame) -> int:
+    return len(answers.drop_duplicates(["sheet", "worker"]))
+
+
+def list_proposals(candidates: pa.Table) -> pd.DataFrame:
+    """A row per candidate and list that proposes it: its model and rank, 0 below RANKS; DRAWN for one of no list."""
     rows = []
-    for caption in doubted:
-        turned_down, total = counts.get(caption, (0, 0))
-        text = " ".join(texts[caption].split())
-        rows.append(Doubted(owners[caption], caption, text, turned_down, total, ratings.get(caption)))
-    return tuple(sorted(rows, key=lambda row: (-row.turned_down, row.rating or 0.0, row.caption_id)))
+    for row in candidates.select([*PAIR, "proposals"]).to_pylist():
+        for proposal in row["proposals"] or [{"model": DRAWN, "rank": 0}]:
+            rank = proposal["rank"] if proposal["rank"] <= RANKS else 0
+            rows.append((row["image_id"], row["caption_id"], proposal["model"], rank))
+    return pd.DataFrame(rows, columns=[*PAIR, "model", "rank"]).astype({"rank": "Int64"})
 
 
-def _count_sheets(answers: pa.Table) -> int:
-    return len(set(zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)))
+def count_by_rank(answers: pd.DataFrame, votes: pd.DataFrame, lists: pd.DataFrame) -> pd.DataFrame:
+    """Table B.2: sums of the votes by model and rank, by model alone (no rank), and over all answers (no model)."""
+    by_model = count_by_model(answers, votes, lists)
+    listed = answers[PAIR].join(votes).merge(lists[lists["model"] != DRAWN], on=PAIR)
+    by_rank = listed.groupby(["model", "rank"], as_index=False)[list(votes)].sum()
+    return _order_counts(pd.concat([by_rank, by_model]))
 
 
-def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list[tuple[str, int]]]:
-    """For every answer and every list with its pair: the row of the answer, and the list's model and rank."""
-    lists = {
-        (row["image_id"], row["caption_id"]): [(proposal["model"], proposal["rank"]) for proposal in row["proposals"]]
-        for row in candidates.select(["image_id", "caption_id", "proposals"]).to_pylist()
-    }
-    pairs = zip(answers["image_id"].to_pylist(), answers["caption_id"].to_pylist(), strict=True)
-    places = [(row, listed) for row, pair in enumerate(pairs) for listed in lists.get(pair, ()) or [(DRAWN, 0)]]
-    return np.array([row for row, _ in places], dtype=np.int64), [listed for _, listed in places]
+def count_by_model(answers: pd.DataFrame, votes: pd.DataFrame, lists: pd.DataFrame) -> pd.DataFrame:
+    """Table B.3: sums of the votes by model, and over all answers, each once (no model); nothing without answers.
+
+    Args:
+        answers: the answers.
+        votes: a column per choice, a row per answer: 1 where the answer makes it.
+        lists: which lists propose each pair (:func:`list_proposals`).
+    """
+    listed = answers[PAIR].join(votes).merge(lists, on=PAIR)
+    sums = listed.groupby("model", as_index=False)[list(votes)].sum()
+    if len(answers):
+        sums.loc[len(sums)] = {"model": ALL_ANSWERS, **votes.sum()}
+    sums.insert(1, "rank", pd.array([None] * len(sums), dtype="Int64"))
+    return _order_counts(sums)
 
 
-def _count(
-    votes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], *, by_rank: bool = False
-) -> Iterator[Answered]:
-    """Yield sums of (A, C) votes by model, also by rank with ``by_rank``, and over all answers (Tables B.2, B.3)."""
-    models = np.array([model for model, _ in listed])
-    ranks = np.array([rank if rank <= RANKS else 0 for _, rank in listed])
-
-    def add(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
-        return tuple(votes[rows[chosen]].sum(axis=0).tolist())
-
-    for model in sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model)):
-        of_model = models == model
-        if by_rank and model != DRAWN:
-            for rank in sorted(set(ranks[of_model].tolist()), key=lambda rank: rank or 999):
-                yield Answered(model, rank, add(of_model & (ranks == rank)))
-        yield Answered(model, None, add(of_model))
-    if listed:
-        yield Answered("", None, tuple(votes.sum(axis=0).tolist()))
+def _order_counts(counts: pd.DataFrame) -> pd.DataFrame:
+    """The counts by model, those of no model last; of a model by rank, lower ranks and all of them last."""
+    keys = pd.DataFrame(
+        {
+            "group": counts["model"].map({DRAWN: 1, ALL_ANSWERS: 2}).fillna(0),
+            "model": counts["model"],
+            "rank": counts["rank"].replace(0, RANKS + 1).fillna(RANKS + 2),
+        }
+    )
+    order = np.lexsort([keys[name] for name in ("rank", "model", "group")])
+    return counts.iloc[order].reset_index(drop=True)
 
 
-def _tick(answers: pa.Table, group: str, choices: Iterable[str]) -> IntArray:
-    """(A, C) whether each choice was ticked."""
-    ticked = [json.loads(details).get(group, ()) for details in answers["details"].to_pylist()]
-    names = list(choices)
-    return np.array([[name in ticks for name in names] for ticks in ticked], dtype=np.int64).reshape(-1, len(names))
+def mark_choices(answers: pd.DataFrame, group: Details) -> pd.DataFrame:
+    """A column per choice of a group, 1 where an answer ticks it."""
+    ticked = [json.loads(details).get(group.name, ()) for details in answers["details"]]
+    marks = {name: [int(name in ticks) for ticks in ticked] for name in group.choices}
+    return pd.DataFrame(marks, index=answers.index, dtype=np.int64)
 
 
-def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told]:
-    for row in answers.to_pylist():
+def describe_answers(answers: pd.DataFrame, questions: Mapping[str, Question]) -> Iterator[AnswerToCheck]:
+    """Yield answers in words, with what their questions show."""
+    for row in list_rows(answers):
         answer = json.loads(row["answer"])
         question = questions[row["pair_id"]]
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
         words = str(answer).replace("_", " ")
         ticks = [tick.replace("_", " ") for group in json.loads(row["details"]).values() for tick in group]
-        same = {name: row[name] for name in ("sheet", "worker", "image_id", "caption_id", "role", "positive")}
-        same |= {name: row[name] for name in ("seconds", "remark")}
-        text = f"{words}: {', '.join(ticks)}" if ticks else words
-        yield Told(**same, caption=question.caption, answer=text, file_name=question.file_name, other=question.other)
+        yield AnswerToCheck(
+            sheet=row["sheet"],
+            worker=row["worker"],
+            image_id=row["image_id"],
+            caption_id=row["caption_id"],
+            caption=question.caption,
+            role=row["role"],
+            answer=f"{words}: {', '.join(ticks)}" if ticks else words,
+            positive=row["positive"],
+            seconds=row["seconds"],
+            remark=row["remark"],
+            file_name=question.file_name,
+            other=question.other,
+        )
 
 
 def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
@@ -274,17 +302,19 @@ def render_annotated(report: AnnotationReport, images: Path | None = None) -> st
 
 
 class _SheetToCheck(NamedTuple):
-    quality: SheetQuality
-    told: Sequence[Told]
+    sheet: int
+    worker: str
+    doubts: Sequence[str]
+    answers: Sequence[AnswerToCheck]
     command: str
 
 
 def _sheets_to_check(report: AnnotationReport) -> Iterator[_SheetToCheck]:
     """Yield the sheets to be checked by hand, with their answers."""
-    quality = {(sheet.sheet, sheet.worker): sheet for sheet in report.sheets}
+    doubts = {(row.sheet, row.worker): list_doubts(row) for row in report.sheets.itertuples()}
     for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
         command = f"{report.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
-        yield _SheetToCheck(quality[sheet, worker], list(answers), command)
+        yield _SheetToCheck(sheet, worker, doubts[sheet, worker], list(answers), command)
 
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.annotation.changes import LabelChanges, change_tables
+from cxc_eccv.studies.asking.answer_files import list_rows
 from cxc_eccv.studies.asking.questions import NEGATIVE, POSITIVE
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.studies.asking.settling import STATISTICS, Agreement, Together
-from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
+from cxc_eccv.studies.asking.settling import STATISTICS, Agreement
+from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, list_doubts
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
@@ -33,21 +37,15 @@ LONGEST = 20
 DRAWN = "\N{EMPTY SET}"
 """Stands for the model of randomly drawn pairs."""
 
-OTHERS = {DRAWN: "in no list", "": "all answers, each once"}
+ALL_ANSWERS = ""
+"""Stands for the model of all answers together."""
+
+OTHERS = {DRAWN: "in no list", ALL_ANSWERS: "all answers, each once"}
 """Titles of the counts that belong to no model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """Answers to the pairs that a model proposed."""
-
-    model: str  # its name, or one of OTHERS
-    rank: int | None  # in the model's list; 0 for ranks below RANKS, None for all ranks
-    counts: tuple[int, ...]  # of each answer, or of each choice of details
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
+class AnswerToCheck:
     """An answer to be checked or with a remark."""
 
     sheet: int
@@ -65,7 +63,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
+class RejectedCaption:
     """A caption that people rejected for its own image, or that CxC rates low."""
 
     image_id: int
@@ -88,28 +86,33 @@ class AnnotationReport:
     least_seconds: float  # faster sheets are too hasty; 0 for no limit
     accepts: str  # which sheets are accepted without a decision, in words
     rule: str  # rule that makes the labels
-    sheets: tuple[SheetQuality, ...]
-    workers: tuple[WorkerQuality, ...]
+    sheets: pd.DataFrame  # of judge_sheets
+    workers: pd.DataFrame  # of judge_workers
     known: Mapping[str, str]  # worker to the right answers to known pairs, with the interval of their share
-    activity: tuple[Activity, ...]
+    activity: pd.DataFrame  # of group_workers; no row without answers
     classes: tuple[str, ...]  # names of the answers in by_rank
     agreement: tuple[Agreement, ...]  # about the answers, and about positives
-    by_pair: tuple[Together, ...]  # workers with each other
-    with_label: tuple[Together, ...]  # workers with the labels
-    by_rank: tuple[Answered, ...]  # Table B.2
-    # Table B.3: title of a group to its choices and their counts.
-    details: Mapping[str, tuple[tuple[str, ...], tuple[Answered, ...]]]
-    to_check: tuple[Told, ...]  # answers of the sheets to be checked by hand
-    remarks: tuple[Told, ...]  # answers with a remark
+    by_pair: pd.DataFrame  # workers with each other, of compare_workers
+    with_label: pd.DataFrame  # workers with the labels, of compare_with_labels
+    by_rank: pd.DataFrame  # Table B.2, of count_by_rank: model, rank, and the count of each class
+    details: Mapping[str, pd.DataFrame]  # Table B.3: title of a group to the counts of its choices, of count_by_model
+    to_check: tuple[AnswerToCheck, ...]  # answers of the sheets to be checked by hand
+    remarks: tuple[AnswerToCheck, ...]  # answers with a remark
     changes: LabelChanges | str  # the effect of new labels on models, or the reason that it is unknown
     cautions: tuple[str, ...] = ()  # warnings about the numbers
-    doubted: tuple[Doubted, ...] = ()
+    doubted: tuple[RejectedCaption, ...] = ()
     folder: str = ""  # of the project, for commands; empty without a project
     provenance: Provenance = field(default_factory=Provenance)  # of data, models and versions
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, for a file of JSON."""
         content = asdict(self) | {"scheme": self.scheme.name, "positive_from": self.scheme.positive}
+        for name in ("sheets", "workers", "activity", "by_pair", "with_label"):
+            content[name] = list_rows(getattr(self, name))
+        content["by_rank"] = _list_counts(self.by_rank)
+        content["details"] = {
+            title: (_list_choices(counts), _list_counts(counts)) for title, counts in self.details.items()
+        }
         if isinstance(self.changes, str):
             content |= {"changes": None, "no_changes": self.changes}
         del content["folder"]
@@ -119,12 +122,12 @@ class AnnotationReport:
         """The console tables, with the first rows of long ones."""
         tables = [
             self.sheet_table,
-            *([self.activity_table, shorten(self.worker_table)] if self.sheets else []),
+            *([self.activity_table, shorten(self.worker_table)] if len(self.sheets) else []),
             *([shorten(self.doubt_table)] if self.to_check else []),
-            *([self.agreement_table] if self.sheets else []),
-            *([shorten(self.pair_table)] if self.by_pair else []),
-            *([self.rank_table, *self.detail_tables] if self.by_rank else []),
-            *([shorten(self.caption_table)] if self.sheets and self.doubted else []),
+            *([self.agreement_table] if len(self.sheets) else []),
+            *([shorten(self.pair_table)] if len(self.by_pair) else []),
+            *([self.rank_table, *self.detail_tables] if len(self.by_rank) else []),
+            *([shorten(self.caption_table)] if len(self.sheets) and self.doubted else []),
             *self.change_tables,
         ]
         return [replace(table, data=describe_data(self.provenance.data, self.provenance.split)) for table in tables]
@@ -134,9 +137,9 @@ class AnnotationReport:
         """The number of answered sheets, the doubts about them, and their times."""
         title = f"Answers to {self.name}"
         asked = f"{self.candidates:,} candidates on {self.sheets_asked:,} sheets, scheme {self.scheme.name}"
-        if not self.sheets:
+        if self.sheets.empty:
             return Table([], [], title, asked, notes=["No answers yet: cxc-eccv annotate import reads them."])
-        seconds = [sheet.seconds for sheet in self.sheets if sheet.seconds is not None]
+        seconds = self.sheets["seconds"].dropna().tolist()
         rows = [*self._count_sheets()]
         notes = [*self._explain_sheets(len(seconds))]
         if seconds:
@@ -150,22 +153,21 @@ class AnnotationReport:
         sheets = self.sheets
         positive, negative = (self.golds[role] for role in (POSITIVE, NEGATIVE))
 
-        def count(name: str, holds: Iterable[bool], among: int = len(sheets)) -> list[str]:
-            number = sum(holds)
+        def count(name: str, holds: pd.Series, among: int = len(sheets)) -> list[str]:
+            number = int(holds.sum())
             return [name, f"{number:,}", f"{number / among:.1%}" if among else MISSING]
 
         yield ["answered sheets", f"{len(sheets):,}", ""]
         for verdict in (ACCEPTED, REJECTED, BY_HAND):
-            yield count(verdict, (sheet.verdict == verdict for sheet in sheets))
-        yield count("decided by hand", (sheet.checked for sheet in sheets))
+            yield count(verdict, sheets["verdict"] == verdict)
+        yield count("decided by hand", sheets["checked"])
         yield ["Doubts"]
-        yield count("known positive answered as negative", (sheet.missed_positive for sheet in sheets), positive)
-        yield count("known negative answered as positive", (sheet.missed_negative for sheet in sheets), negative)
-        both = (sheet.missed_positive and sheet.missed_negative for sheet in sheets)
-        yield count("both", both, min(positive, negative))
-        yield count("the same answer to all candidates", (sheet.straight for sheet in sheets))
+        yield count("known positive answered as negative", sheets["missed_positive"], positive)
+        yield count("known negative answered as positive", sheets["missed_negative"], negative)
+        yield count("both", sheets["missed_positive"] & sheets["missed_negative"], min(positive, negative))
+        yield count("the same answer to all candidates", sheets["straight"])
         if self.least_seconds:
-            yield count(f"less than {self.least_seconds:g} seconds", (sheet.hasty for sheet in sheets))
+            yield count(f"less than {self.least_seconds:g} seconds", sheets["hasty"])
 
     def _explain_sheets(self, n_timed: int) -> Iterator[str]:
         n_sheets = len(self.sheets)
@@ -190,30 +192,35 @@ class AnnotationReport:
     def activity_table(self) -> Table:
         """Table B.1."""
         rows = []
-        for group in self.activity:
-            sheets = f"{group.least} to {group.most}" if group.most else f"{group.least} and more"
-            if group.least == group.most:
-                sheets = str(group.least)
-            counts = (group.workers, group.submitted, group.approved)
-            rows.append([sheets, *map("{:,}".format, counts), show(group.ratio, "{:.1%}")])
+        for group in list_rows(self.activity):
+            least = group["least"]
+            most = group["most"]
+            sheets = f"{least} to {most}" if most else f"{least} and more"
+            if least == most:
+                sheets = str(least)
+            counts = [group[name] for name in ("workers", "submitted", "approved")]
+            ratio = group["approved"] / group["submitted"] if group["submitted"] else None
+            rows.append([sheets, *map("{:,}".format, counts), show(ratio, "{:.1%}")])
         header = _head("Sheets of a worker", "Workers", "Submitted", "Accepted", "Ratio")
         return Table(header, rows, "Workers by sheets", "Table B.1 of ECCV Caption")
 
     @property
     def worker_table(self) -> Table:
         """Sums of every worker, and their agreement with the labels."""
-        labels = {pair.first: pair for pair in self.with_label}
+        labels = {row["first"]: row for row in list_rows(self.with_label)}
         hasty = ["hasty"] if self.least_seconds else []
         header = ["Worker", "sheets", "accepted", "rejected", "known right", "missed yes", "missed no", "one answer"]
         header += [*hasty, "median time", "shared pairs", "as labelled", "kappa"]
         rows = []
-        for each in self.workers:
-            counts = [each.submitted, each.accepted, each.rejected]
-            missed = [each.missed_positives, each.missed_negatives, each.straight, *([each.hasty] if hasty else [])]
-            label = labels.get(each.worker)
-            agreed = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
-            numbers = [*map("{:,}".format, counts), self.known[each.worker], *map("{:,}".format, missed)]
-            rows.append([each.worker, *numbers, show_seconds(each.median_seconds), *agreed])
+        for each in list_rows(self.workers):
+            counts = [each[name] for name in ("submitted", "accepted", "rejected")]
+            missed = [each[name] for name in ("missed_positives", "missed_negatives", "straight", *hasty)]
+            label = labels.get(each["worker"])
+            agreed = [MISSING] * 3
+            if label is not None:
+                agreed = [f"{label['pairs']:,}", f"{label['share']:.1%}", show(label["kappa"])]
+            numbers = [*map("{:,}".format, counts), self.known[each["worker"]], *map("{:,}".format, missed)]
+            rows.append([each["worker"], *numbers, show_seconds(each["median_seconds"]), *agreed])
         notes = [
             "Known right: right answers to known pairs, with the 95% interval of their share; chance gives 50%. "
             "Missed yes, missed no: sheets with a wrong answer to the "
@@ -226,13 +233,14 @@ class AnnotationReport:
     @property
     def doubt_table(self) -> Table:
         """The people and the sheets to be checked by hand; a reason to doubt a person has one row for all sheets."""
-        by_hand = [sheet for sheet in self.sheets if sheet.verdict == BY_HAND]
-        people = Counter((sheet.worker, sheet.unsure) for sheet in by_hand if sheet.unsure)
+        by_hand = self.sheets[self.sheets["verdict"] == BY_HAND]
+        people = Counter((sheet.worker, sheet.unsure) for sheet in by_hand.itertuples() if sheet.unsure)
         rows = [[worker, f"{why} (sheets: {number:,})", ""] for (worker, why), number in people.items()]
-        for sheet in by_hand:
-            doubts = [doubt for doubt in sheet.doubts if doubt != sheet.unsure]
+        for sheet in by_hand.itertuples():
+            doubts = [doubt for doubt in list_doubts(sheet) if doubt != sheet.unsure]
             if doubts:
-                rows.append([f"{sheet.sheet}:{sheet.worker}", "; ".join(doubts), show_seconds(sheet.seconds)])
+                seconds = None if np.isnan(sheet.seconds) else sheet.seconds
+                rows.append([f"{sheet.sheet}:{sheet.worker}", "; ".join(doubts), show_seconds(seconds)])
         return Table(
             _head("Worker, or sheet:worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1])
         )
@@ -256,8 +264,8 @@ class AnnotationReport:
     def pair_table(self) -> Table:
         """The agreement of every two workers."""
         rows = [
-            [f"{pair.first}, {pair.second}", f"{pair.pairs:,}", f"{pair.share:.1%}", show(pair.kappa)]
-            for pair in self.by_pair
+            [f"{pair['first']}, {pair['second']}", f"{pair['pairs']:,}", f"{pair['share']:.1%}", show(pair["kappa"])]
+            for pair in list_rows(self.by_pair)
         ]
         header = _head("Workers", "Shared pairs", "Agree", "Cohen's kappa")
         notes = ["About positives. Kappa is undefined if all answers of both are equal."]
@@ -268,15 +276,13 @@ class AnnotationReport:
         """Table B.2."""
         rows: list[Sequence[str]] = []
         titles = {None: "all", 0: f"below {RANKS}"}
-        for model in dict.fromkeys(line.model for line in self.by_rank if line.model not in OTHERS):
-            rows.append([model])
-            rows += [
-                [titles.get(line.rank, str(line.rank)), *_shares(line.counts)]
-                for line in self.by_rank
-                if line.model == model
-            ]
+        lines = _list_counts(self.by_rank)
+        for model, of_model in groupby(lines, key=itemgetter("model")):
+            if model not in OTHERS:
+                rows.append([model])
+                rows += [[titles.get(line["rank"], str(line["rank"])), *_shares(line["counts"])] for line in of_model]
         rows.append(["Not by model"])
-        rows += [[OTHERS[line.model], *_shares(line.counts)] for line in self.by_rank if line.model in OTHERS]
+        rows += [[OTHERS[line["model"]], *_shares(line["counts"])] for line in lines if line["model"] in OTHERS]
         notes = [
             "Percent of the answers to pairs that a model proposed, by their rank in its lists of both directions. An "
             "answer counts for every list with its pair. Pairs that were known to match were not asked about."
@@ -288,9 +294,10 @@ class AnnotationReport:
     def detail_tables(self) -> list[Table]:
         """Tables B.3: shortcomings by model."""
         tables = []
-        for title, (choices, lines) in self.details.items():
-            rows = [[OTHERS.get(line.model, line.model), *_shares(line.counts)] for line in lines]
-            header = _head("", *(choice.replace("_", " ") for choice in choices), "Ticks")
+        for title, counts in self.details.items():
+            lines = _list_counts(counts)
+            rows = [[OTHERS.get(line["model"], line["model"]), *_shares(line["counts"])] for line in lines]
+            header = _head("", *(choice.replace("_", " ") for choice in _list_choices(counts)), "Ticks")
             tables.append(Table(header, rows, title.rstrip("?"), "percent of the ticks, Table B.3 of ECCV Caption"))
         return tables
 
@@ -341,6 +348,18 @@ def show_seconds(seconds: float | None) -> str:
 def show(value: float | None, form: str = "{:.3f}") -> str:
     """A formatted number, or a dash for None."""
     return MISSING if value is None else form.format(value)
+
+
+def _list_choices(counts: pd.DataFrame) -> list[str]:
+    """The choices that are counted."""
+    return list(counts.columns.drop(["model", "rank"]))
+
+
+def _list_counts(counts: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of counts: model, rank (0 for lower ranks, None for all) and the count of every choice."""
+    rows = list_rows(counts[["model", "rank"]])
+    numbers = counts[_list_choices(counts)].to_numpy().tolist()
+    return [{**row, "counts": of_row} for row, of_row in zip(rows, numbers, strict=True)]
 
 
 def _shares(counts: Sequence[int]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.annotation.project_files import SheetKey, add_words, hold, read_decisions
+from cxc_eccv.studies.annotation.project_files import SheetKey, add_words, hold
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.asking.answer_files import identify_worker
 from cxc_eccv.studies.asking.exchange import find_format, find_images
@@ -53,6 +53,7 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
             f"--format {export.form} needs --people, because each person gets a project: a shared one would divide a "
             "sheet among them"
         )
+    project = project.refresh()
     numbers = project.rounds[-1].numbers if export.sheets is None else export.sheets
     rounds = [each for each in project.rounds if set(each.numbers) & set(numbers)] or [project.rounds[-1]]
     questionnaires = [each.questionnaire for each in rounds]
@@ -61,9 +62,9 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     practice = []
     if export.practice:
         known_pairs = project.find_known(ProposalOptions(sides=project.scheme.sides))
-        avoid = {(each.image_id, each.caption_id) for sheet in project.questions() for each in sheet}
+        avoid = {(each.image_id, each.caption_id) for sheet in project.questions for each in sheet}
         practice = build_practice(known_pairs, export.practice, avoid, project.facts.seed)
-    asked = [question for number, sheet in enumerate(project.questions()) if number in numbers for question in sheet]
+    asked = [question for number, sheet in enumerate(project.questions) if number in numbers for question in sheet]
     addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.split)
     practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
     handout = Handout(shown_scheme, texts, export.worker, practised)
@@ -79,7 +80,7 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
 
 def find_words(project: Project, sheets: Iterable[SheetKey]) -> list[Words]:
     """The words in which each sheet was given to a person."""
-    words = read_decisions(project.folder).words
+    words = project.decisions.words
     schemes = {number: each.questionnaire.scheme for each in project.rounds for number in each.numbers}
     return [
         words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes[sheet]).words

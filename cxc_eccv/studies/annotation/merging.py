@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,13 +20,13 @@ from cxc_eccv.judgments.evidence.source import judging_sources
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.exporting import find_words
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
-from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold, read_decisions
+from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.annotation.source_labels import PAIR
-from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.questions import Pair
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.asking.settling import RULES, describe_labels, keep_last, settle
-from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, SheetQuality, accept, sum_known
+from cxc_eccv.studies.asking.settling import RULES, describe_labels, keep_candidates, keep_last, settle
+from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, accept, sum_known
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.writing import replaced_file, write_rows
@@ -86,19 +87,21 @@ def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
     if project.scheme.sides != ("image", "caption"):
         raise InvalidOption(f"scheme {project.scheme.name} makes ratings, not labels: use write_ratings")
     with hold(project.folder):
-        now = Project.open(project.folder, project.library)
-        first = Terms(version="1.0.0", rule=now.scheme.rule, least_answers=1)
-        terms = first | read_decisions(project.folder).terms | new
-        answers, judged, accepted, table = _settle(now, terms)
+        project = project.refresh()
+        first = Terms(version="1.0.0", rule=project.scheme.rule, least_answers=1)
+        terms = first | project.decisions.terms | new
+        accepted = find_accepted(project)
+        table = settle(accepted, project.scheme, terms.rule, least_answers=terms.least_answers or 1)
+        n_sheets = Counter(project.verdicts["verdict"])
         facts = {
-            **_describe(now),
+            **_describe(project),
             **terms.to_json(),
-            "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
-            **describe_labels(answers, accepted, table),
-            **_describe_asking(now, answers, accepted),
+            "sheets": dict(sorted(n_sheets.items())),
+            **describe_labels(project.answers, accepted, table),
+            **_describe_asking(project, accepted),
         }
-        workers = list(dict.fromkeys(response.worker for response in now.responses))
-        table = join_answers(table, accepted, workers, now.candidates())
+        workers = list(dict.fromkeys(response.worker for response in project.responses))
+        table = join_answers(table, accepted, workers, project.candidates)
         card = label_card(facts, table)
         path = project.folder / CARD
         if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MARK.rstrip()):
@@ -109,8 +112,15 @@ def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
         labels = write_labels(project.folder / LABELS, table, facts)
         with replaced_file(path) as part:
             part.write_text(card, encoding="utf-8", newline="\n")
-        add_terms(project.folder, new)
+        _keep_terms(project, new)
         return labels
+
+
+def _keep_terms(project: Project, new: Terms) -> None:
+    """Add terms of the labels, unless they hold already."""
+    before = project.decisions.terms
+    if before | new != before:
+        add_terms(project.folder, new)
 
 
 def _describe(project: Project) -> Facts:
@@ -133,23 +143,26 @@ def _describe(project: Project) -> Facts:
     }
 
 
-def _describe_asking(project: Project, answers: pa.Table, accepted: pa.Table) -> Facts:
+def _describe_asking(project: Project, accepted: pd.DataFrame) -> Facts:
     """The facts of labels that tell how people were asked, and how well they answered known pairs."""
-    sheets = sorted(set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True)))
+    sheets = sorted(set(zip(accepted["sheet"], accepted["worker"], strict=True)))
     words = Counter(map(json.dumps, find_words(project, sheets)))
+    answers = {"all": project.answers, "accepted": accepted}
     return {
         "asked": [{"sheets": number, **json.loads(text)} for text, number in words.items()],
-        "accepts": read_decisions(project.folder).checks.rule,
-        "known_pairs": {name: asdict(sum_known(table)) for name, table in (("all", answers), ("accepted", accepted))},
+        "accepts": project.decisions.checks.rule,
+        "known_pairs": {name: asdict(sum_known(some)) for name, some in answers.items()},
     }
 
 
 def write_ratings(project: Project, least_answers: int | None = None) -> Path:
     """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
     with hold(project.folder):
+        project = project.refresh()
         new = Terms(least_answers=least_answers)
-        terms = Terms(least_answers=1) | read_decisions(project.folder).terms | new | Terms(rule="mean")
-        table = _settle(Project.open(project.folder, project.library), terms)[3]
+        terms = Terms(least_answers=1) | project.decisions.terms | new
+        accepted = find_accepted(project)
+        table = settle(accepted, project.scheme, "mean", least_answers=terms.least_answers or 1)
         side = project.scheme.sides[0]
         rows = []
         files = project.split.images
@@ -161,20 +174,18 @@ def write_ratings(project: Project, least_answers: int | None = None) -> Path:
             ratings = {f"{side}1": first, f"{side}2": second, "agg_score": row["rating"]}
             rows.append(ratings | {"sampling_method": "i2i_csim" if side == "image" else "c2c_isim"})
         written = write_rows(project.folder / RATINGS, rows)
-        add_terms(project.folder, new)
+        _keep_terms(project, new)
         return written
 
 
-def _settle(project: Project, terms: Terms) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
-    """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
-    answers = project.answers()
-    judged = project.judge()
-    accepted = accept(answers, judged)
-    if not accepted.num_rows:
-        why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
+def find_accepted(project: Project) -> pd.DataFrame:
+    """The answers of accepted sheets; DataError if there are none."""
+    accepted = accept(project.answers, project.verdicts)
+    if accepted.empty:
+        n_sheets = len(project.verdicts)
+        why = f"none of {n_sheets} answered sheets is accepted" if n_sheets else "nobody has answered yet"
         raise DataError(f"{project.folder}: {why}; import answers, or accept sheets with annotate check")
-    labels = settle(accepted, project.scheme, terms.rule, least_answers=terms.least_answers or 1)
-    return answers, judged, accepted, labels
+    return accepted
 
 
 def label_card(facts: Facts, table: pa.Table) -> str:
@@ -312,30 +323,26 @@ SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("g
 """The type of the column ``said``: each person's answer as JSON, and its gain."""
 
 
-def join_answers(labels: pa.Table, accepted: pa.Table, workers: Sequence[str], candidates: pa.Table) -> pa.Table:
+def join_answers(labels: pa.Table, accepted: pd.DataFrame, workers: Sequence[str], candidates: pa.Table) -> pa.Table:
     """Add ``said``, ``proposals`` and, if pairs were drawn, ``drawn`` to labels.
 
-    People are called p1, p2 ... in the order of ``workers``.
+    People are called p1, p2 ... in the order of ``workers``. Every pair is once among the candidates.
     """
-    names = {worker: f"p{number}" for number, worker in enumerate(workers, start=1)}
-    answers_by_pair: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
-    for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
-        entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
-        answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
-    proposals: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
-    chances: dict[tuple[int, int], float] = {}
-    drawing = {name for name, strategy in strategies().items() if strategy.draws}
-    for row in candidates.to_pylist():
-        if row["strategy"] in drawing:
-            chances[row["image_id"], row["caption_id"]] = row["priority"]
-        proposals[row["image_id"], row["caption_id"]] += row["proposals"]
-    pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
-    every = [sorted(answers_by_pair[pair], key=lambda answer: int(answer["person"][1:])) for pair in pairs]
+    numbers = {worker: number for number, worker in enumerate(workers, start=1)}
+    answers = keep_last(keep_candidates(accepted))
+    answers = answers.assign(number=answers["worker"].map(numbers)).sort_values("number", kind="stable")
+    said: defaultdict[Pair, list[Facts]] = defaultdict(list)
+    for row in answers.itertuples():
+        said[row.image_id, row.caption_id].append({"person": f"p{row.number}", "answer": row.answer, "gain": row.gain})
+    proposed = {(row["image_id"], row["caption_id"]): row for row in candidates.to_pylist()}
+    pairs = [(row["image_id"], row["caption_id"]) for row in labels.select(PAIR).to_pylist()]
+    lists = [proposed[pair]["proposals"] for pair in pairs]
     kind = candidates.schema.field("proposals").type
-    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
-    labels = labels.append_column(
-        pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
-    )
-    if not chances:
+    answers_of_pairs = pa.array([said[pair] for pair in pairs], SAID)
+    labels = labels.append_column(pa.field("said", SAID, nullable=False), answers_of_pairs)
+    labels = labels.append_column(pa.field("proposals", kind, nullable=False), pa.array(lists, kind))
+    drawing = {name for name, strategy in strategies().items() if strategy.draws}
+    if not any(row["strategy"] in drawing for row in proposed.values()):
         return labels
-    return labels.append_column("drawn", pa.array([chances.get(pair) for pair in pairs], pa.float64()))
+    chances = [proposed[pair]["priority"] if proposed[pair]["strategy"] in drawing else None for pair in pairs]
+    return labels.append_column("drawn", pa.array(chances, pa.float64()))

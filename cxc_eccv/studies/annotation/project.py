@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
@@ -28,6 +30,7 @@ from cxc_eccv.studies.annotation.project_files import (
     DECISIONS,
     ROUNDS,
     Decision,
+    Decisions,
     ProjectFacts,
     Round,
     SheetKey,
@@ -36,6 +39,7 @@ from cxc_eccv.studies.annotation.project_files import (
     add_decision,
     add_round,
     hold,
+    measure_files,
     read_decisions,
     read_rounds,
 )
@@ -57,7 +61,7 @@ from cxc_eccv.studies.asking.questions import (
     build_sheets,
 )
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
-from cxc_eccv.studies.asking.sheet_quality import BY_HAND, REJECTED, SheetQuality, judge_sheets
+from cxc_eccv.studies.asking.sheet_quality import BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.writing import refuse_unwritable
 
 LABELS = "labels.parquet"
@@ -76,9 +80,11 @@ class Imported:
     unfinished: tuple[Unfinished, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Project:
-    """The state of a project; each step writes it and returns the state after it.
+    """The state of a project, read once; each step writes it and returns the state after it.
+
+    A step of a project that another process, or another step, has written to since begins from the new state.
 
     Example:
         >>> import tempfile
@@ -88,7 +94,7 @@ class Project:
         >>> run = RankingsRun.from_dicts({image: captions for image in library.split("test").image_ids.tolist()})
         >>> project = Project.create(tempfile.mkdtemp(), library, name="ours")
         >>> project = project.propose({"first": run}, ProposalOptions(budget=36))
-        >>> len(project.rounds[0].sheets), len(project.questions()[0])
+        >>> len(project.rounds[0].sheets), len(project.questions[0])
         (2, 20)
     """
 
@@ -97,6 +103,8 @@ class Project:
     facts: ProjectFacts
     rounds: tuple[Round, ...] = ()  # in order; none before the first is proposed
     responses: Sequence[Response] = ()  # that count; sheets and people in the order in which they were answered
+    decisions: Decisions = field(default_factory=Decisions)
+    sizes: tuple[int, ...] = (0, 0, 0)  # of the files, as they were read
 
     @property
     def name(self) -> str:
@@ -164,6 +172,7 @@ class Project:
     def open(cls, folder: str | Path, library: Library) -> Project:
         """Open the project in a folder, and check all its files."""
         folder = Path(folder)
+        sizes = measure_files(folder)
         facts, rounds = read_rounds(folder)
         if facts is None:
             raise SourceMissing(
@@ -178,7 +187,15 @@ class Project:
                 f"{content.image_ids.size} images and {content.caption_ids.size} captions. Give the project's data "
                 "(--data-dir), or start another project."
             )
-        return cls(folder, library, facts, rounds, read_responses(folder, rounds))
+        return cls(folder, library, facts, rounds, read_responses(folder, rounds), read_decisions(folder), sizes)
+
+    def refresh(self) -> Project:
+        """This state, or the one in the folder if anything was written there since."""
+        return self if measure_files(self.folder) == self.sizes else Project.open(self.folder, self.library)
+
+    def _with(self, **changes: Any) -> Project:  # noqa: ANN401 - fields of a project
+        """The state after a step, which has written these changes."""
+        return replace(self, **changes, sizes=measure_files(self.folder))
 
     def propose(
         self,
@@ -215,13 +232,13 @@ class Project:
         tables = proposal.candidates, proposal.known
         added = Round(len(self.rounds) + 1, proposal.facts, *tables, questionnaire)
         with hold(self.folder):
-            if len(read_rounds(self.folder)[1]) >= added.number:
+            if measure_files(self.folder) != self.sizes and len(read_rounds(self.folder)[1]) >= added.number:
                 raise DataError(
                     f"another process added round {added.number} to {self.folder} in the meantime, so this one was not "
                     "written. Look at that round, then propose again"
                 )
             add_round(self.folder, self.facts, added)
-        return Project.open(self.folder, self.library)
+            return self._with(rounds=(*self.rounds, added))
 
     def find_changed_labels(self) -> list[str]:
         """Names of the label files that the last round reads changed, or not at all, since the round before."""
@@ -251,7 +268,7 @@ class Project:
         return KnownPairs(
             part,
             self.scheme.sides,
-            find_matches(self.split, options, self.candidates()),
+            find_matches(self.split, options, self.candidates),
             invalid=invalid,
             rated=find_rated(self.split, self.scheme, unusable),
         )
@@ -268,14 +285,12 @@ class Project:
 
     def _list_asked(self) -> pa.Table:
         """Candidates of all rounds, without those of sheets with only rejected answers."""
-        verdicts: dict[int, set[str]] = {}
-        for each in self.judge():
-            verdicts.setdefault(each.sheet, set()).add(each.verdict)
-        rejected = [sheet for number, sheet in enumerate(self.questions()) if verdicts.get(number) == {REJECTED}]
-        again = {(question.image_id, question.caption_id) for sheet in rejected for question in sheet}
-        table = self.candidates().select(PAIR)
-        pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
-        return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
+        is_rejected = (self.verdicts["verdict"] == REJECTED).groupby(self.verdicts["sheet"]).all()
+        rejected = is_rejected.index[is_rejected]
+        again = {(question.image_id, question.caption_id) for number in rejected for question in self.questions[number]}
+        candidates = self.candidates.select(PAIR)
+        is_asked = [(row["image_id"], row["caption_id"]) not in again for row in candidates.to_pylist()]
+        return candidates.filter(pa.array(is_asked, pa.bool_()))
 
     def add_answers(
         self,
@@ -293,7 +308,7 @@ class Project:
         ``workers`` are the persons of the files, for files that do not name people.
         """
         with hold(self.folder):
-            now = Project.open(self.folder, self.library)
+            now = self.refresh()
             latest = {(response.key, response.pair_id): response for response in now.responses}
             questionnaires = [each.questionnaire for each in now.rounds]
             reading = read_answers(paths, questionnaires, form, replace=replace, earlier=now.responses, workers=workers)
@@ -309,68 +324,78 @@ class Project:
                         raise differing_answers(file, response, before, "or let the new one count (--replace)")
                     changed.append((before, response))
             add_answers(now.folder, [*added, *(response for _, response in changed)])
-        return Imported(Project.open(self.folder, self.library), len(added), tuple(changed), reading.unfinished)
+            after = now._with(responses=read_responses(now.folder, now.rounds))
+        return Imported(after, len(added), tuple(changed), reading.unfinished)
 
-    def decide(self, decision: Decision) -> list[tuple[SheetQuality, SheetQuality]]:
-        """Record a decision; return the changed sheets before and after."""
+    def decide(self, decision: Decision) -> Project:
+        """Record a decision."""
         with hold(self.folder):
-            before = read_decisions(self.folder).checks
-            answers = Project.open(self.folder, self.library).answers()
-            workers = decision.workers
-            for worker in workers.keys() - set(answers["worker"].to_pylist()):
+            now = self.refresh()
+            for worker in decision.workers.keys() - set(now.answers["worker"]):
                 raise InvalidOption(f"worker {shown(worker)} has no answers in this project")
-            rejected = {name for name, counts in workers.items() if not counts}
-            after = replace(
-                before,
-                by_hand={**before.by_hand, **decision.sheets},
-                rejected_workers=before.rejected_workers - workers.keys() | rejected,
-                **decision.settings,
-            )
-            doubtful = (sheet for sheet in judge_sheets(answers, after) if sheet.verdict == BY_HAND)
-            good = {(sheet.sheet, sheet.worker): True for sheet in doubtful if workers.get(sheet.worker)}
-            after = replace(after, by_hand={**good, **after.by_hand})
-            judged = judge_sheets(answers, after)  # raises for a sheet without answers
-            if after != before:
-                new = {key: good for key, good in after.by_hand.items() if before.by_hand.get(key) != good}
-                add_decision(self.folder, replace(decision, sheets=new))
-            pairs = zip(judge_sheets(answers, before), judged, strict=True)
-            return [(old, new) for old, new in pairs if (old.verdict, old.checked) != (new.verdict, new.checked)]
-
-    def judge(self) -> list[SheetQuality]:
-        """A verdict on every answered sheet."""
-        return judge_sheets(self.answers(), read_decisions(self.folder).checks)
+            before = now.decisions.checks
+            after = apply_decision(before, decision, now.answers)
+            if after == before:
+                return now
+            new = {key: good for key, good in after.by_hand.items() if before.by_hand.get(key) != good}
+            add_decision(self.folder, replace(decision, sheets=new))
+            return now._with(decisions=replace(now.decisions, checks=after))
 
     def open_sheets(self, people: int = 1) -> list[int]:
         """Numbers of the sheets with a question that fewer people than this answered, rejected answers left out."""
         counts = Counter((response.sheet, response.pair_id) for response in self._list_standing())
         return [
             number
-            for number, sheet in enumerate(self.questions())
+            for number, sheet in enumerate(self.questions)
             if min(counts[number, question.pair_id] for question in sheet) < people
         ]
 
     def finished_sheets(self) -> set[SheetKey]:
         """Number of a sheet and person, for all who answered all of a sheet and are not rejected."""
-        sheets = self.questions()
         counts = Counter(response.key for response in self._list_standing())
-        return {key for key, number in counts.items() if number == len(sheets[key[0]])}
+        return {key for key, number in counts.items() if number == len(self.questions[key[0]])}
 
     def _list_standing(self) -> list[Response]:
         """The answers that are accepted or doubtful."""
-        standing = {(sheet.sheet, sheet.worker) for sheet in self.judge() if sheet.verdict != REJECTED}
-        return [response for response in self.responses if response.key in standing]
+        standing = self.verdicts[self.verdicts["verdict"] != REJECTED]
+        keys = set(zip(standing["sheet"], standing["worker"], strict=True))
+        return [response for response in self.responses if response.key in keys]
 
+    @cached_property
     def candidates(self) -> pa.Table:
         """The candidates of all rounds, each pair once, as :func:`unite_candidates`."""
         return unite_candidates([each.candidates for each in self.rounds])
 
+    @cached_property
     def questions(self) -> list[Sequence[Question]]:
         """The sheets of all rounds; the index of a sheet is its number."""
         return [sheet for each in self.rounds for sheet in each.sheets]
 
-    def answers(self) -> pa.Table:
-        """The answers of all rounds that count; ``sheet`` is the index in :meth:`questions`."""
-        return tabulate(sorted(self.responses, key=lambda response: response.key))
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The answers of all rounds that count; ``sheet`` is the index in :attr:`questions`."""
+        return tabulate(map(asdict, sorted(self.responses, key=lambda response: response.key)))
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """A verdict on every answered sheet, as :func:`cxc_eccv.studies.asking.sheet_quality.judge_sheets`."""
+        return judge_sheets(self.answers, self.decisions.checks)
+
+
+def apply_decision(before: Checks, decision: Decision, answers: pd.DataFrame) -> Checks:
+    """The checks after a decision. A person who is accepted has all doubtful sheets accepted, unless decided singly."""
+    accepted = {worker for worker, counts in decision.workers.items() if counts}
+    rejected = decision.workers.keys() - accepted
+    checks = replace(
+        before,
+        by_hand={**before.by_hand, **decision.sheets},
+        rejected_workers=(before.rejected_workers - accepted) | rejected,
+        **decision.settings,
+    )
+    judged = judge_sheets(answers, checks)  # raises for a sheet without answers
+    doubtful = judged[(judged["verdict"] == BY_HAND) & judged["worker"].isin(accepted)]
+    good = dict.fromkeys(zip(doubtful["sheet"].tolist(), doubtful["worker"], strict=True), True)
+    return replace(checks, by_hand={**good, **checks.by_hand})
 
 
 def unite_candidates(rounds: Iterable[pa.Table]) -> pa.Table:

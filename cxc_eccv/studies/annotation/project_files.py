@@ -55,6 +55,12 @@ Line = dict[str, Any]
 """A JSON object of a file."""
 
 
+def measure_files(folder: Path) -> tuple[int, ...]:
+    """The sizes of the three files, which tell whether anything was added."""
+    paths = [folder / name for name in (ROUNDS, ANSWERS, DECISIONS)]
+    return tuple(path.stat().st_size if path.is_file() else 0 for path in paths)
+
+
 def hold(folder: Path) -> AbstractContextManager[None]:
     """Lock a project against other processes."""
     return locked(folder / ROUNDS, PATIENCE)
@@ -131,7 +137,7 @@ class Round:
     @property
     def numbers(self) -> range:
         """The numbers of the sheets, which count across all rounds."""
-        return range(self.questionnaire.first, self.questionnaire.first + len(self.sheets))
+        return self.questionnaire.numbers
 
 
 def add_round(folder: Path, project: ProjectFacts, added: Round) -> None:
@@ -274,10 +280,8 @@ class Terms:
 
 
 def add_terms(folder: Path, terms: Terms) -> None:
-    """Add terms of the labels, unless they hold already."""
-    before = read_decisions(folder).terms
-    if before | terms != before:
-        add_lines(folder / DECISIONS, [terms.to_json()])
+    """Add terms of the labels."""
+    add_lines(folder / DECISIONS, [terms.to_json()])
 
 
 def add_words(folder: Path, sheets: Sequence[int], worker: str, words: Words) -> None:
@@ -289,9 +293,10 @@ def add_words(folder: Path, sheets: Sequence[int], worker: str, words: Words) ->
 class Decisions:
     """The decisions that hold."""
 
-    checks: Checks
-    terms: Terms
-    words: Mapping[SheetKey, Words]  # in which a person was asked, "" for anybody; the scheme's if there is no entry
+    checks: Checks = field(default_factory=Checks)
+    terms: Terms = field(default_factory=Terms)
+    # In which a person was asked, "" for anybody; the scheme's if there is no entry.
+    words: Mapping[SheetKey, Words] = field(default_factory=dict)
 
 
 def read_decisions(folder: Path) -> Decisions:

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
@@ -16,7 +18,7 @@ from cxc_eccv.studies.asking.exchange import find_format
 from cxc_eccv.studies.asking.formats import ACCOUNT, Record
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 
-SCHEMA = pa.schema(
+ANSWER_SCHEMA = pa.schema(
     [
         ("sheet", pa.int32()),
         ("pair_id", pa.string()),
@@ -57,7 +59,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A person's answer to a question: a row of :data:`SCHEMA`."""
+    """A person's answer to a question: a row of :data:`ANSWER_SCHEMA`."""
 
     sheet: int
     pair_id: str
@@ -83,9 +85,15 @@ class Response:
         return any(getattr(self, name) != getattr(other, name) for name in COMPARED)
 
 
-def tabulate(responses: Iterable[Response]) -> pa.Table:
-    """The table of :data:`SCHEMA` with a row per response."""
-    return pa.Table.from_pylist([asdict(response) for response in responses], schema=SCHEMA)
+def tabulate(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The frame of answers, with the columns of :data:`ANSWER_SCHEMA`; unknown seconds are missing."""
+    return pa.Table.from_pylist(list(rows), schema=ANSWER_SCHEMA).to_pandas()
+
+
+def list_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as dictionaries, with None for what is missing."""
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +114,9 @@ class Reading:
     unfinished: tuple[Unfinished, ...]
 
     @property
-    def answers(self) -> pa.Table:
-        """The table of the responses."""
-        return tabulate(self.responses)
+    def answers(self) -> pd.DataFrame:
+        """The frame of the responses."""
+        return tabulate(map(asdict, self.responses))
 
 
 def identify_worker(name: str) -> str:

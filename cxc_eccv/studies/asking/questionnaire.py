@@ -83,23 +83,26 @@ def describe_questions(
     questionnaires: Sequence[Questionnaire], images: Mapping[str, str], only: Collection[int] | None = None
 ) -> list[ShownQuestion]:
     """Every question of some sheets, in order, as people see it."""
-    sheets = {each.first + place: (each, sheet) for each in questionnaires for place, sheet in enumerate(each.sheets)}
-    numbers = list(sheets) if only is None else sorted(only)
-    if not numbers or not set(numbers) <= sheets.keys():
-        raise InvalidOption(f"sheets {numbers}: give numbers from {min(sheets)} to {max(sheets)}")
-    if len({tuple(group.name for group in sheets[number][0].scheme.details) for number in numbers}) > 1:
+    asked_on = {number: each for each in questionnaires for number in each.numbers}
+    numbers = sorted(asked_on if only is None else only)
+    if not numbers or not asked_on.keys() >= set(numbers):
+        raise InvalidOption(f"sheets {numbers}: give numbers from {min(asked_on)} to {max(asked_on)}")
+    details = {tuple(group.name for group in asked_on[number].scheme.details) for number in numbers}
+    if len(details) > 1:
         raise InvalidOption("some of these sheets ask for reasons and some do not: export each kind separately")
-    names_of_images = {name for number in numbers for name in list_files(sheets[number][1], sheets[number][0].scheme)}
-    lacking = sorted(names_of_images - images.keys())
+    files = set()
+    for number in numbers:
+        files |= list_files(asked_on[number].sheet(number), asked_on[number].scheme)
+    lacking = sorted(files - images.keys())
     if lacking:
         raise DataError(f"{len(lacking):,} images have no address, among them {lacking[0]}")
-    names = {each.first: each.id for each in questionnaires}
-    return [
-        {"questionnaire": names[sheets[number][0].first], "sheet": number}
-        | describe_question(question, sheets[number][0].scheme, images)
-        for number in numbers
-        for question in sheets[number][1]
-    ]
+    shown_questions: list[ShownQuestion] = []
+    for number in numbers:
+        questionnaire = asked_on[number]
+        head = {"questionnaire": questionnaire.id, "sheet": number}
+        sheet = questionnaire.sheet(number)
+        shown_questions += [head | describe_question(question, questionnaire.scheme, images) for question in sheet]
+    return shown_questions
 
 
 def describe_question(question: Question, scheme: Scheme, images: Mapping[str, str]) -> ShownQuestion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from operator import itemgetter
 
@@ -56,7 +57,7 @@ class Question:
     other: str = ""  # file name of a second image, or a second sentence
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Questionnaire:
     """Sheets of questions and their scheme."""
 
@@ -66,6 +67,15 @@ class Questionnaire:
     portable: bool = False  # whether an answer counts for its pair on any sheet
 
     @property
+    def numbers(self) -> range:
+        """The numbers of the sheets."""
+        return range(self.first, self.first + len(self.sheets))
+
+    def sheet(self, number: int) -> Sequence[Question]:
+        """The questions of a sheet."""
+        return self.sheets[number - self.first]
+
+    @cached_property
     def id(self) -> str:
         """A hash of the scheme's name and the questions in order."""
         if self.portable:

@@ -8,6 +8,8 @@ and only if its gain is above 0.
   one no make no positive.
 - ``mean``: the mean of the answers, as in Crisscrossed Captions; 0 if it is less than a positive's.
 If people answer on a scale, ``rating`` is the mean of their numbers under both rules.
+
+Answers are the frame of :func:`cxc_eccv.studies.asking.answer_files.tabulate`, a row for each.
 """
 
 from __future__ import annotations
@@ -47,11 +49,13 @@ RULES: Mapping[str, str] = MappingProxyType(
 DIGITS = 9
 """Decimals of means, so that the mean of three ratings of 3 is 3."""
 
+PAIR = ["image_id", "caption_id"]
 
-def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_answers: int = 1) -> pa.Table:
+
+def settle(answers: pd.DataFrame, scheme: Scheme, rule: str | None = None, *, least_answers: int = 1) -> pa.Table:
     """One label for every candidate that enough people judged, in the order of image and caption ids.
 
-    The answers of all rounds count together. Of several answers of a worker about a pair, the last in the table counts.
+    The answers of all rounds count together. Of several answers of a worker about a pair, the last in the frame counts.
     Known pairs are not labelled.
 
     Args:
@@ -71,88 +75,81 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
         >>> from cxc_eccv.studies.asking.schemes import schemes
         >>> columns = {"image_id": [7] * 3, "caption_id": [70] * 3, "role": ["candidate"] * 3, "worker": [*"abc"]}
         >>> columns |= {"gain": [1.0, 0.5, 0.0], "positive": [True, True, False]}
-        >>> settle(pa.table(columns), schemes()["eccv"]).to_pylist()
+        >>> settle(pd.DataFrame(columns), schemes()["eccv"]).to_pylist()
         [{'image_id': 7, 'caption_id': 70, 'gain': 0.5, 'positive': True, 'answers': 3}]
     """
     rule = scheme.rule if rule is None else rule
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     check_whole("least_answers", least_answers)
-    counted = keep_last(_candidates(answers))
-    pairs, items = number_pairs(counted)
-    counts = np.bincount(items, minlength=len(pairs))
-    enough = counts >= least_answers
-    if not enough.any():
-        raise DataError(
-            f"none of {len(pairs):,} candidates has {least_answers} accepted answers; ask more people, check sheets "
-            "by hand and accept them, or require fewer answers"
-        )
-    means = np.bincount(items, weights=np.asarray(counted["gain"]), minlength=len(pairs)) / counts
+    counted = keep_last(keep_candidates(answers))
+    by_pair = counted.groupby(PAIR)
+    labels = by_pair.size().rename("answers").reset_index()
+    # Sums in the order of the answers, as the last digit depends on it.
+    means = np.bincount(by_pair.ngroup(), weights=counted["gain"]) / labels["answers"].to_numpy()
     if rule == "mean":
-        gains = np.where(means.round(DIGITS) >= scheme.positive, np.minimum(means, 1.0), 0.0)
+        labels["gain"] = np.where(means.round(DIGITS) >= scheme.positive, np.minimum(means, 1.0), 0.0)
     else:
-        gains = _find_medians(counted, items, counts)
-    columns = [pairs[:, 0], pairs[:, 1], gains, gains > 0, counts.astype(np.int32)]
+        labels["gain"] = _find_medians(counted, scheme).to_numpy()
+    labels["positive"] = labels["gain"] > 0
     schema = LABELS_SCHEMA
     if scheme.scale is not None:
         low, high = scheme.scale
-        columns.append((low + (high - low) * means).round(DIGITS))
+        labels["rating"] = (low + (high - low) * means).round(DIGITS)
         schema = schema.append(pa.field("rating", pa.float64(), nullable=False))
-    return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=schema)
+    enough = labels[labels["answers"] >= least_answers]
+    if enough.empty:
+        raise DataError(
+            f"none of {len(labels):,} candidates has {least_answers} accepted answers; ask more people, check sheets "
+            "by hand and accept them, or require fewer answers"
+        )
+    return pa.Table.from_pandas(enough, schema, preserve_index=False).replace_schema_metadata()
 
 
-def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
+def describe_labels(asked: pd.DataFrame, accepted: pd.DataFrame, labels: pa.Table) -> dict[str, Any]:
     """Facts on labels: ``people`` with accepted answers, ``counts``, and their ``agreement`` about positives."""
-    every = _candidates(asked)
-    answers = _candidates(accepted)
+    every = keep_candidates(asked)
+    answers = keep_candidates(accepted)
     counted = keep_last(answers)
-    pairs, items = number_pairs(counted)
-    n_asked = len(number_pairs(every)[0])
-    n_answers = np.bincount(items)
-    n_positive = np.bincount(items, weights=np.asarray(counted["positive"])).astype(np.int64)
-    several = n_answers > 1
-    table = np.stack([n_positive, n_answers - n_positive], axis=1)[several]
+    votes = counted.groupby(PAIR)["positive"].agg(["sum", "size"])
+    several = votes[votes["size"] > 1]
+    table = np.stack([several["sum"], several["size"] - several["sum"]], axis=1).astype(np.int64)
     agreement = {
-        "pairs": int(several.sum()),
+        "pairs": len(several),
         "unanimous": int((table == 0).any(axis=1).sum()),
-        "falotico_quatto_kappa": uniform_kappa(table) if several.any() else None,
+        "falotico_quatto_kappa": uniform_kappa(table) if len(several) else None,
     }
+    n_asked = len(every.drop_duplicates(PAIR))
     counts = {
-        "answers": every.num_rows,
-        "answers_not_accepted": every.num_rows - answers.num_rows,
-        "answers_given_again": answers.num_rows - counted.num_rows,
+        "answers": len(every),
+        "answers_not_accepted": len(every) - len(answers),
+        "answers_given_again": len(answers) - len(counted),
         "pairs": n_asked,
-        "pairs_without_accepted_answer": n_asked - len(pairs),
-        "pairs_with_too_few_answers": len(pairs) - labels.num_rows,
+        "pairs_without_accepted_answer": n_asked - len(votes),
+        "pairs_with_too_few_answers": len(votes) - labels.num_rows,
         "labels": labels.num_rows,
         "positives": int(pc.sum(labels["positive"]).as_py()),
     }
-    return {"people": len(pc.unique(counted["worker"])), "counts": counts, "agreement": agreement}
+    return {"people": int(counted["worker"].nunique()), "counts": counts, "agreement": agreement}
 
 
-def _candidates(answers: pa.Table) -> pa.Table:
-    candidates = answers.filter(pc.equal(answers["role"], CANDIDATE))
-    if not candidates.num_rows:
+def keep_candidates(answers: pd.DataFrame) -> pd.DataFrame:
+    """The answers about candidates; DataError if there are none."""
+    candidates = answers[answers["role"] == CANDIDATE]
+    if candidates.empty:
         raise DataError("no candidate has an answer: import answers, or check sheets by hand and accept them")
     return candidates
 
 
-def keep_last(answers: pa.Table) -> pa.Table:
+def keep_last(answers: pd.DataFrame) -> pd.DataFrame:
     """Drop all but the last answer of a worker about a pair."""
-    workers = np.asarray(pc.dictionary_encode(answers["worker"]).combine_chunks().indices)
-    rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])
-    _, places = np.unique(rows[:, ::-1], axis=1, return_index=True)
-    return answers.take(np.sort(answers.num_rows - 1 - places))
+    return answers.drop_duplicates([*PAIR, "worker"], keep="last")
 
 
-def _find_medians(answers: pa.Table, items: IntArray, counts: IntArray) -> FloatArray:
-    """(P,) the lower median gain of each pair's answers; 0 if that answer is no positive."""
-    gains = np.asarray(answers["gain"])
-    medians = np.lexsort((gains, items))[np.cumsum(counts) - counts + (counts - 1) // 2]
-    return np.where(np.asarray(answers["positive"])[medians], gains[medians], 0.0)
-
-
-PAIR = ["image_id", "caption_id"]
+def _find_medians(answers: pd.DataFrame, scheme: Scheme) -> pd.Series:
+    """The lower median gain of each pair, in the order of their ids; 0 if that answer is no positive."""
+    gains = answers.groupby(PAIR)["gain"].quantile(0.5, interpolation="lower")
+    return gains.where(gains >= scheme.positive, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +162,9 @@ class Agreement:
     not_computed: Mapping[str, str]  # name to the reason of a missing value
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The agreement of two workers about which pairs are positive."""
-
-    first: str
-    second: str  # empty if the first is compared with the labels
-    pairs: int  # judged by both
-    share: float  # of these with equal answers
-    kappa: float | None  # Cohen's; None if all answers of both are equal
-
-
-def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
+def classify(answers: pd.DataFrame, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
     """The possible answers, and (A,) the index of each answer in them; a number goes to the nearest mark."""
-    values = [json.loads(answer) for answer in answers["answer"].to_pylist()]
+    values = [json.loads(answer) for answer in answers["answer"]]
     if scheme.answers:
         choices = [choice.name for choice in scheme.answers]
         names = [name.replace("_", " ") for name in choices]
@@ -205,20 +191,18 @@ STATISTICS = {
 """Name in files to the title."""
 
 
-def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
+def measure_agreement(answers: pd.DataFrame, scheme: Scheme) -> tuple[Agreement, ...]:
     """Agreement about answers, and about positives, over the pairs that several people judged."""
-    items = number_pairs(answers)[1]
-    several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
-    if not several.any():
+    shared = answers[answers.duplicated(PAIR, keep=False)]
+    if shared.empty:
         why = "no pair was judged by two people whose sheets are accepted"
         return (Agreement("positive or not", 0, {}, dict.fromkeys(STATISTICS, why)),)
-    answers = answers.filter(pa.array(several))
-    items = np.unique(items[several], return_inverse=True)[1]
-    binary = _agree("positive or not", items, np.asarray(answers["positive"]).astype(np.int64), 2)
+    items = shared.groupby(PAIR).ngroup().to_numpy()
+    binary = _agree("positive or not", items, shared["positive"].to_numpy(np.int64), 2)
     if scheme.scale is not None:
-        numbers = np.array([float(answer) for answer in answers["answer"].to_pylist()])
+        numbers = shared["answer"].astype(np.float64).to_numpy()
         return (_agree("numbers of the scale", items, numbers), binary)
-    names, codes = classify(answers, scheme)
+    names, codes = classify(shared, scheme)
     return (_agree(f"{len(names)} answers", items, codes, len(names)), binary)
 
 
@@ -244,34 +228,41 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
     return Agreement(about, int(items.max()) + 1, computed, reasons)
 
 
-def compare_workers(answers: pa.Table) -> list[Together]:
-    """Every two workers who judged the same pairs, by descending number of common pairs."""
-    judged = answers.select([*PAIR, "worker", "positive"]).to_pandas()
+COMPARISON = ["first", "second", "pairs", "share", "kappa"]
+"""Columns of two workers' agreement about positives: pairs that both judged, the share of these with equal answers, and
+Cohen's kappa, missing if all answers of both are equal."""
+
+
+def compare_workers(answers: pd.DataFrame) -> pd.DataFrame:
+    """Every two workers who judged the same pairs, by descending number of common pairs; columns of COMPARISON."""
+    judged = answers[[*PAIR, "worker", "positive"]]
     both = judged.merge(judged, on=PAIR, suffixes=("", "_other"))
     groups = both[both["worker"] < both["worker_other"]].groupby(["worker", "worker_other"])
-    pairs = [_compare(first, other, rows["positive"], rows["positive_other"]) for (first, other), rows in groups]
-    return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
+    rows = [[*workers, *_compare(rows["positive"], rows["positive_other"])] for workers, rows in groups]
+    return _order_comparisons(rows)
 
 
-def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
-    """Every worker compared with the labels of pairs that others judged too, by descending number of pairs."""
-    judged, settled = (table.to_pandas() for table in (answers.select([*PAIR, "worker", "positive"]), labels))
-    both = judged.merge(settled[settled["answers"] > 1], on=PAIR, suffixes=("", "_label")).groupby("worker")
-    pairs = [_compare(worker, "", rows["positive"], rows["positive_label"]) for worker, rows in both]
-    return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first))
+def compare_with_labels(answers: pd.DataFrame, labels: pa.Table) -> pd.DataFrame:
+    """Every worker (``first``) compared with the labels of pairs that others judged too; columns of COMPARISON."""
+    settled = labels.select([*PAIR, "positive", "answers"]).to_pandas()
+    judged = answers[[*PAIR, "worker", "positive"]]
+    shared = settled[settled["answers"] > 1]
+    both = judged.merge(shared, on=PAIR, suffixes=("", "_label"), validate="many_to_one").groupby("worker")
+    rows = [[worker, "", *_compare(rows["positive"], rows["positive_label"])] for worker, rows in both]
+    return _order_comparisons(rows)
 
 
-def _compare(first: str, second: str, positive: pd.Series, positive_other: pd.Series) -> Together:
-    of_first, of_second = (np.asarray(column, dtype=np.int64) for column in (positive, positive_other))
+def _order_comparisons(rows: list[list[Any]]) -> pd.DataFrame:
+    compared = pd.DataFrame(rows, columns=COMPARISON)
+    return compared.sort_values(["pairs", "first", "second"], ascending=[False, True, True], ignore_index=True)
+
+
+def _compare(positive: pd.Series, positive_other: pd.Series) -> tuple[int, float, float | None]:
+    """The number of pairs, the share of equal answers, and Cohen's kappa."""
+    first = positive.to_numpy(np.int64)
+    second = positive_other.to_numpy(np.int64)
     try:
-        kappa = cohen_kappa(of_first, of_second, 2)
+        kappa = cohen_kappa(first, second, 2)
     except DataError:  # all answers of both are equal
         kappa = None
-    return Together(first, second, of_first.size, float((of_first == of_second).mean()), kappa)
-
-
-def number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
-    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
-    ids = np.stack([np.asarray(answers[name]) for name in PAIR], axis=1)
-    pairs, items = np.unique(ids, axis=0, return_inverse=True)
-    return pairs, items.ravel()
+    return first.size, float((first == second).mean()), kappa

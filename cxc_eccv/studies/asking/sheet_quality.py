@@ -1,16 +1,18 @@
-"""Quality of answers by sheet and by worker: wrong answers to known pairs, haste, the same answer to all pairs."""
+"""Quality of answers by sheet and by worker: wrong answers to known pairs, haste, the same answer to all pairs.
+
+Answers are the frame of :func:`cxc_eccv.studies.asking.answer_files.tabulate`, a row for each.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.reading import shown
@@ -21,8 +23,22 @@ ACCEPTED = "accepted"
 BY_HAND = "to be checked by hand"
 REJECTED = "rejected"
 
-Row = Mapping[str, Any]
-"""A row of :data:`cxc_eccv.studies.asking.answer_files.SCHEMA`."""
+SHEET = ["sheet", "worker"]
+"""The number of a sheet, and who answered it."""
+
+VERDICTS = [
+    *SHEET,
+    "seconds",  # for all answers; missing if any time is unknown
+    "missed_positive",  # a known positive was answered as a negative
+    "missed_negative",  # a known negative was answered as a positive
+    "straight",  # three or more candidates, all with the same answer
+    "verdict",  # ACCEPTED, BY_HAND or REJECTED
+    "hasty",  # less than the least time
+    "checked",  # decided by hand
+    "unsure",  # the reason not to trust the person, from all their known pairs; empty if trusted
+    "rejected_worker",
+]
+"""Columns of the quality of one worker's answers to one sheet."""
 
 GROUPS = (1, 5, 10, 15, 25)
 """Most sheets of a worker in each group of Table B.1; the last group has no limit."""
@@ -68,36 +84,6 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class SheetQuality:
-    """The quality of one worker's answers to one sheet."""
-
-    sheet: int
-    worker: str
-    seconds: float | None  # for all answers; None if any time is unknown
-    missed_positive: bool  # a known positive was answered as a negative
-    missed_negative: bool  # a known negative was answered as a positive
-    straight: bool  # three or more candidates, all with the same answer
-    verdict: str  # ACCEPTED, BY_HAND or REJECTED
-    hasty: bool = False  # less than the least time
-    checked: bool = False  # decided by hand
-    unsure: str = ""  # the reason not to trust the person, from all their known pairs; empty if trusted
-    rejected_worker: bool = False
-
-    @property
-    def doubts(self) -> list[str]:
-        """The reasons to doubt the sheet, in words."""
-        doubts = {
-            "the known positive was answered as a negative": self.missed_positive,
-            "the known negative was answered as a positive": self.missed_negative,
-            "the same answer to all candidates": self.straight,
-            "answered in less than the least time": self.hasty,
-            "the worker is rejected": self.rejected_worker,
-            self.unsure: bool(self.unsure),
-        }
-        return [doubt for doubt, holds in doubts.items() if holds]
-
-
-@dataclass(frozen=True, slots=True)
 class KnownAnswers:
     """The known pairs that a person answered, and the right answers among them."""
 
@@ -121,8 +107,8 @@ class KnownAnswers:
         return f"{self.right} of {self.answered} [{low:.0%}, {high:.0%}]"
 
 
-def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
-    """A verdict on every worker's sheet, in the order of sheets and workers.
+def judge_sheets(answers: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
+    """A verdict on every worker's sheet: the columns of :data:`VERDICTS`, in the order of sheets and workers.
 
     As in the paper, a sheet is accepted unless a known pair was answered wrongly; then it is to be checked by hand. The
     answers of a person who got no known pair of a sheet are judged by the known pairs of the person's other sheets.
@@ -133,146 +119,148 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
     """
     checks = checks or Checks()
-    sheets: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in answers.to_pylist():
-        sheets[row["sheet"], row["worker"]].append(row)
+    sheets = _measure_sheets(answers)
+    keys = list(zip(sheets["sheet"], sheets["worker"], strict=True))
+    _refuse_unanswered(checks, keys)
     people = count_known(answers)
-    judged = {key: _judge(key, rows, checks, people[key[1]]) for key, rows in sorted(sheets.items())}
-    for (sheet, worker), good in checks.by_hand.items():
-        if (sheet, worker) not in judged:
+    known = [people[worker] for worker in sheets["worker"]]
+    sheets["unsure"] = list(map(partial(_doubt_person, checks), known, sheets["has_known"]))
+    sheets["hasty"] = sheets["seconds"] < checks.least_seconds
+    sheets["rejected_worker"] = sheets["worker"].isin(checks.rejected_workers)
+    doubtful = sheets["missed_positive"] | sheets["missed_negative"] | sheets["hasty"] | (sheets["unsure"] != "")
+    if checks.straight:
+        doubtful |= sheets["straight"]
+    decided = pd.Series([checks.by_hand.get(key) for key in keys], index=sheets.index, dtype=object)
+    sheets["checked"] = decided.notna() & ~sheets["rejected_worker"]
+    sheets["verdict"] = ACCEPTED
+    sheets.loc[doubtful, "verdict"] = BY_HAND
+    sheets.loc[decided.eq(True), "verdict"] = ACCEPTED
+    sheets.loc[decided.eq(False) | sheets["rejected_worker"], "verdict"] = REJECTED
+    return sheets[VERDICTS]
+
+
+def _measure_sheets(answers: pd.DataFrame) -> pd.DataFrame:
+    """What the answers of each sheet and worker show: their time, wrong answers to known pairs, and equal answers."""
+    is_candidate = answers["role"] == CANDIDATE
+    marked = answers[[*SHEET, "seconds"]].assign(
+        missed_positive=(answers["role"] == POSITIVE) & ~answers["positive"],
+        missed_negative=(answers["role"] == NEGATIVE) & answers["positive"],
+        has_known=~is_candidate,
+    )
+    by_sheet = marked.groupby(SHEET)
+    sheets = by_sheet[["missed_positive", "missed_negative", "has_known"]].any()
+    # Not the frame's sum, which leaves out unknown times.
+    sheets["seconds"] = by_sheet["seconds"].agg(lambda times: float(sum(times.tolist())))
+    candidates = answers.loc[is_candidate, SHEET].assign(value=answers["answer"].map(_normalize_answer))
+    values = candidates.groupby(SHEET)["value"]
+    straight = (values.nunique() == 1) & (values.size() >= FEWEST_STRAIGHT)
+    sheets["straight"] = straight.reindex(sheets.index, fill_value=False)
+    return sheets.reset_index()
+
+
+def _normalize_answer(answer: str) -> str:
+    """The same text for equal answers, as for 3 and 3.0."""
+    value = json.loads(answer)
+    if isinstance(value, dict):
+        return json.dumps(value, sort_keys=True)
+    return repr(float(value)) if isinstance(value, int | float) else answer
+
+
+def _refuse_unanswered(checks: Checks, answered: Collection[tuple[int, str]]) -> None:
+    """Raise InvalidOption for a decision about a sheet without answers."""
+    for sheet, worker in checks.by_hand:
+        if (sheet, worker) not in answered:
             raise InvalidOption(
                 f"sheet {sheet} of {shown(worker)} is not among the answers, so it cannot be decided. Give an answered "
                 "sheet, here and among earlier decisions"
             )
-        if worker not in checks.rejected_workers:
-            judged[sheet, worker] = replace(judged[sheet, worker], verdict=ACCEPTED if good else REJECTED, checked=True)
-    return list(judged.values())
 
 
-def count_known(answers: pa.Table) -> dict[str, KnownAnswers]:
+def _doubt_person(checks: Checks, known: KnownAnswers, has_known: bool) -> str:
+    """The reason not to trust a person, from all their known pairs; empty if the person is trusted with a sheet."""
+    if checks.least_accuracy and known.bounds[0] <= checks.least_accuracy:
+        return f"{known} known pairs right are not above {checks.least_accuracy:.0%}"
+    if known.right < known.answered and not has_known:
+        return f"{known} known pairs right, none of them among these answers"
+    return ""
+
+
+def list_doubts(sheet: Any) -> list[str]:  # noqa: ANN401 - a row of judge_sheets, as itertuples gives it
+    """The reasons to doubt a sheet, in words."""
+    doubts = {
+        "the known positive was answered as a negative": sheet.missed_positive,
+        "the known negative was answered as a positive": sheet.missed_negative,
+        "the same answer to all candidates": sheet.straight,
+        "answered in less than the least time": sheet.hasty,
+        "the worker is rejected": sheet.rejected_worker,
+        sheet.unsure: bool(sheet.unsure),
+    }
+    return [doubt for doubt, holds in doubts.items() if holds]
+
+
+def count_known(answers: pd.DataFrame) -> dict[str, KnownAnswers]:
     """Worker to the number of answered known pairs, and of right answers."""
-    counts = {worker: [0, 0] for worker in answers["worker"].to_pylist()}
-    columns = (answers[name].to_pylist() for name in ("worker", "role", "positive"))
-    for worker, role, positive in zip(*columns, strict=True):
-        if role != CANDIDATE:
-            counts[worker][0] += positive is (role == POSITIVE)
-            counts[worker][1] += 1
-    return {worker: KnownAnswers(*count) for worker, count in counts.items()}
+    known = answers[answers["role"] != CANDIDATE]
+    is_right = known["positive"] == (known["role"] == POSITIVE)
+    counts = is_right.groupby(known["worker"]).agg(["sum", "size"])
+    workers = answers["worker"].drop_duplicates()
+    counts = counts.reindex(workers, fill_value=0)
+    return {worker: KnownAnswers(int(right), int(size)) for worker, right, size in counts.itertuples()}
 
 
-def sum_known(answers: pa.Table) -> KnownAnswers:
+def sum_known(answers: pd.DataFrame) -> KnownAnswers:
     """The known pairs that all people together answered."""
     counts = count_known(answers).values()
     return KnownAnswers(sum(known.right for known in counts), sum(known.answered for known in counts))
 
 
-def _judge(key: tuple[int, str], rows: Sequence[Row], checks: Checks, known: KnownAnswers) -> SheetQuality:
-    sheet, worker = key
-    missed = {
-        role: any(row["role"] == role and row["positive"] is not expected for row in rows)
-        for role, expected in ((POSITIVE, True), (NEGATIVE, False))
-    }
-    answers = [_answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE]
-    straight = len(set(answers)) == 1 and len(answers) >= FEWEST_STRAIGHT
-    times = [row["seconds"] for row in rows]
-    seconds = None if None in times else float(sum(times))
-    hasty = seconds is not None and seconds < checks.least_seconds
-    unsure = ""
-    if checks.least_accuracy and known.bounds[0] <= checks.least_accuracy:
-        unsure = f"{known} known pairs right are not above {checks.least_accuracy:.0%}"
-    elif known.right < known.answered and all(row["role"] == CANDIDATE for row in rows):
-        unsure = f"{known} known pairs right, none of them among these answers"
-    doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
-    rejected = worker in checks.rejected_workers
-    verdict = REJECTED if rejected else BY_HAND if doubted else ACCEPTED
-    wrong = missed[POSITIVE], missed[NEGATIVE]
-    return SheetQuality(
-        sheet, worker, seconds, *wrong, straight, verdict, hasty, unsure=unsure, rejected_worker=rejected
-    )
-
-
-def _answer_value(answer: str) -> object:
-    """The hashable value of a column ``answer``; 3 and 3.0 are equal."""
-    value = json.loads(answer)
-    return tuple(sorted(value.items())) if isinstance(value, dict) else value
-
-
-def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
+def accept(answers: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     """The answers of accepted sheets."""
     return keep_sheets(answers, judged, ACCEPTED)
 
 
-def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], *verdicts: str) -> pa.Table:
+def keep_sheets(answers: pd.DataFrame, judged: pd.DataFrame, *verdicts: str) -> pd.DataFrame:
     """The answers of the sheets with one of these verdicts."""
-    sheets = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict in verdicts}
-    keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
-    return answers.filter(pa.array([key in sheets for key in keys], pa.bool_()))
+    sheets = judged.loc[judged["verdict"].isin(verdicts), SHEET]
+    return answers.merge(sheets, on=SHEET, validate="many_to_one")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerQuality:
-    """Sums over all sheets of one worker."""
+def judge_workers(judged: pd.DataFrame) -> pd.DataFrame:
+    """Sums over the sheets of each worker, by descending number of sheets.
 
-    worker: str
-    submitted: int
-    accepted: int
-    rejected: int  # sheets that are neither accepted nor rejected are to be checked by hand
-    missed_positives: int
-    missed_negatives: int
-    straight: int  # sheets with the same answer to all candidates
-    hasty: int
-    median_seconds: float | None  # of the sheets with known times; None without any
-
-
-def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
-    """Sums over the sheets of each worker, by descending number of sheets."""
-    by_worker: defaultdict[str, list[SheetQuality]] = defaultdict(list)
-    for sheet in judged:
-        by_worker[sheet.worker].append(sheet)
-    workers = []
-    for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
-        seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
-        verdicts = Counter(sheet.verdict for sheet in sheets)
-        workers.append(
-            WorkerQuality(
-                worker=worker,
-                submitted=len(sheets),
-                accepted=verdicts[ACCEPTED],
-                rejected=verdicts[REJECTED],
-                missed_positives=sum(sheet.missed_positive for sheet in sheets),
-                missed_negatives=sum(sheet.missed_negative for sheet in sheets),
-                straight=sum(sheet.straight for sheet in sheets),
-                hasty=sum(sheet.hasty for sheet in sheets),
-                median_seconds=float(np.median(seconds)) if seconds else None,
-            )
-        )
-    return workers
+    Sheets that are neither ``accepted`` nor ``rejected`` are to be checked by hand. ``median_seconds`` is that of the
+    sheets with known times, missing without any.
+    """
+    is_accepted = judged["verdict"] == ACCEPTED
+    is_rejected = judged["verdict"] == REJECTED
+    workers = judged.assign(accepted=is_accepted, rejected=is_rejected).groupby("worker", as_index=False)
+    sums = workers.agg(
+        submitted=("sheet", "size"),
+        accepted=("accepted", "sum"),
+        rejected=("rejected", "sum"),
+        missed_positives=("missed_positive", "sum"),
+        missed_negatives=("missed_negative", "sum"),
+        straight=("straight", "sum"),
+        hasty=("hasty", "sum"),
+        median_seconds=("seconds", "median"),
+    )
+    return sums.sort_values(["submitted", "worker"], ascending=[False, True], ignore_index=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """The workers with a similar number of sheets: a row of Table B.1."""
+def group_workers(judged: pd.DataFrame) -> pd.DataFrame:
+    """Workers with a similar number of sheets, a row of Table B.1 of ECCV Caption each.
 
-    least: int  # fewest sheets of a worker of this group
-    most: int | None  # None for no limit
-    workers: int
-    submitted: int
-    approved: int
-
-    @property
-    def ratio(self) -> float | None:
-        """Share of accepted sheets; None without sheets."""
-        return self.approved / self.submitted if self.submitted else None
-
-
-def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
-    """Workers, sheets and accepted sheets, grouped by the sheets of a worker: Table B.1 of ECCV Caption."""
-    submitted = Counter(sheet.worker for sheet in judged)
-    approved = Counter(sheet.worker for sheet in judged if sheet.verdict == ACCEPTED)
-    rows = []
-    for before, most in pairwise((0, *GROUPS, None)):
-        least = (before or 0) + 1
-        workers = [worker for worker, number in submitted.items() if least <= number <= (most or np.inf)]
-        counts = (sum(sheets[worker] for worker in workers) for sheets in (submitted, approved))
-        rows.append(Activity(least, most, len(workers), *counts))
-    return rows
+    The columns are the ``least`` and ``most`` sheets of a worker of the group (no ``most`` for the last), the number of
+    ``workers``, and of sheets ``submitted`` and ``approved``.
+    """
+    is_approved = judged["verdict"] == ACCEPTED
+    by_worker = judged.assign(approved=is_approved).groupby("worker")
+    sums = by_worker.agg(submitted=("sheet", "size"), approved=("approved", "sum"))
+    group = pd.cut(sums["submitted"], [0, *GROUPS, np.inf], labels=False)
+    groups = sums.groupby(group).agg(
+        workers=("submitted", "size"), submitted=("submitted", "sum"), approved=("approved", "sum")
+    )
+    groups = groups.reindex(range(len(GROUPS) + 1), fill_value=0)
+    groups.insert(0, "least", [1, *(most + 1 for most in GROUPS)])
+    groups.insert(1, "most", pd.array([*GROUPS, None], dtype="Int64"))
+    return groups

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import judge_of
@@ -134,7 +134,7 @@ def score_answers(
         "models": {model["name"]: model["run"] for model in about["models"]},
         "images": images.size,
         "pairs": len(labels),
-        "people": len(set(reading.answers["worker"].to_pylist())),
+        "people": len(set(reading.answers["worker"])),
         "against_original_links": sum(
             (known.label(pair) or ("", ""))[1] == ORIGINAL and not label for pair, label in labels.items()
         ),
@@ -145,9 +145,9 @@ def score_answers(
     return ManualScores(results, rows, provenance)
 
 
-def _settle(answers: pa.Table, scheme: Scheme) -> dict[Pair, int]:
+def _settle(answers: pd.DataFrame, scheme: Scheme) -> dict[Pair, int]:
     """The label of every answered pair."""
-    settled = settle(answers, scheme).to_pylist() if answers.num_rows else []
+    settled = settle(answers, scheme).to_pylist() if len(answers) else []
     return {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
 
 

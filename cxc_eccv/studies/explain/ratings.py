@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun
@@ -79,7 +78,7 @@ def read_ratings(
 ) -> FailureRatings:
     """Read answered files of ``export_failures``; ``workers`` are the raters of files that do not name them."""
     answers = read_answers(paths, [ask_failures(explained, split)], form, workers=workers).answers
-    rows = answers.filter(pc.field("role") == CANDIDATE).to_pylist()
+    rows = answers[answers["role"] == CANDIDATE].to_dict("records")
     if not rows:
         raise DataError("no failure has an answer")
     pair_ids = sorted({row["pair_id"] for row in rows})

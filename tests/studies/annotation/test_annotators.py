@@ -13,7 +13,7 @@ from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs,
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
-from cxc_eccv.studies.annotation.annotation_report import find_doubted
+from cxc_eccv.studies.annotation.annotation_report import find_rejected_captions
 from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
@@ -22,6 +22,7 @@ from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import find_rated
 from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.sheet_quality import list_doubts
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
@@ -231,7 +232,7 @@ def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(projec
     tasks = [{"data": row} for row in map(json.loads, write_answers(
         tmp_path / "a.jsonl", project, "ann", knows(project)).read_text().splitlines()
     )]  # fmt: skip
-    roles = {question.pair_id: question.role for sheet in project.questions() for question in sheet}
+    roles = {question.pair_id: question.role for sheet in project.questions for question in sheet}
     for task in tasks:
         del task["data"]["worker"]
     first = [task for task in tasks if task["data"]["sheet"] == 0 and roles[task["data"]["pair_id"]] == "candidate"]
@@ -240,12 +241,13 @@ def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(projec
     files = [
         export_from_label_studio(tmp_path / f"{name}.json", first + other, own, [name]) for name, own in says.items()
     ]
-    judged = {(sheet.sheet, sheet.worker): sheet for sheet in project.add_answers(files).project.judge()}
+    verdicts = project.add_answers(files).project.verdicts
+    judged = {(sheet.sheet, sheet.worker): sheet for sheet in verdicts.itertuples()}
     assert {key: sheet.verdict for key, sheet in judged.items() if key[1] == "ann"} == dict.fromkeys(
         [(0, "ann"), (1, "ann")], "accepted"
     )
     assert judged[0, "ben"].verdict == "to be checked by hand"
-    assert "1 of 2 [9%, 91%] known pairs right, none of them among these answers" in judged[0, "ben"].doubts
+    assert "1 of 2 [9%, 91%] known pairs right, none of them among these answers" in list_doubts(judged[0, "ben"])
 
 
 @pytest.mark.parametrize("scheme", [each.name for each in schemes().values() if each.in_projects])
@@ -287,9 +289,9 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     project = project.propose(runs, ProposalOptions(budget=60, ask_known=True), size=10)
     content = sample_library.split("test")
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    asked = pairs_of(project.candidates()) & own
+    asked = pairs_of(project.candidates) & own
     wrong = sorted(asked)[0]
-    yes = asked | pairs_of(one for sheet in project.questions() for one in sheet if one.role == "known positive")
+    yes = asked | pairs_of(one for sheet in project.questions for one in sheet if one.role == "known positive")
     says = lambda *pair: "yes" if pair in yes - {wrong} else "no"  # noqa: E731
     after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", says)]).project
     merge_labels(after)
@@ -298,7 +300,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     images = {image for image, _ in asked}
     expected = np.mean([np.mean([pair != wrong for pair in asked if pair[0] == image]) for image in images])
     assert precision["i2t"] == pytest.approx(expected)
-    first, *rest = find_doubted(after.answers(), sample_library.split("test"))
+    first, *rest = find_rejected_captions(after.answers, sample_library.split("test"))
     assert (first.image_id, first.caption_id, first.turned_down, first.answers) == (*wrong, 1, 1)
     assert all(row.turned_down == 0 and row.rating < 3 for row in rest)
 
@@ -308,7 +310,7 @@ def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample
     project = project.propose({"one": runs["model-0"]}, ProposalOptions(budget=10), size=5)
     rated = sample_library.split("test").ratings("sits").to_pylist()
     ratings = {(row["right_id"], row["left_id"]): row["rating"] for row in rated}
-    for own in (own for sheet in project.questions() for own in sheet if own.role != "candidate"):
+    for own in (own for sheet in project.questions for own in sheet if own.role != "candidate"):
         assert ratings[own.image_id, own.caption_id] == (5.0 if own.role == "known positive" else 0.0)
 
 
@@ -364,7 +366,7 @@ def test_pilot_asks_about_a_part_of_the_split(scheme, sample_library, tmp_path):
     with pytest.raises(MissingIds, match="lacks"):
         project.propose({"one": part}, ProposalOptions(budget=10), size=5)
     project = project.propose({"one": part}, ProposalOptions(budget=10, limit=30), size=5)
-    asked = [own for sheet in project.questions() for own in sheet]
+    asked = [own for sheet in project.questions for own in sheet]
     assert sum(own.role == "candidate" for own in asked) == 10
     for own in asked:
         pair = zip(project.scheme.sides, (own.image_id, own.caption_id), strict=True)

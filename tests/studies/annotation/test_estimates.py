@@ -139,7 +139,7 @@ def test_a_sure_judge_draws_all_queries_alike(tmp_path, sample_library):
     sure = pairs.set_column(2, "probability", pc.greater(pairs["probability"], 0.3).cast("float64"))
     key = "coco_5k/t2i/map_at_r"
     project = draw(tmp_path, sample_library, number=key, budget=3_500, judge=sure)
-    assert np.ptp(project.candidates()["priority"].to_numpy()) < 0.01
+    assert np.ptp(project.candidates["priority"].to_numpy()) < 0.01
 
 
 def test_a_gallery_with_fewer_than_k_items_has_as_many_units(tmp_path, sample_library):

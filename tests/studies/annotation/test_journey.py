@@ -103,10 +103,10 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     assert {(row["image_id"], row["caption_id"]) for row in dataset if row["positive"]} == positives
 
     # The next round asks about no pair again.
-    first = Project.open(tmp_path / "our-labels", sample_library).candidates()
+    first = Project.open(tmp_path / "our-labels", sample_library).candidates
     printed = command("propose", "our-labels", *models, "--budget", 40)
     assert "round 2 of our-labels: 40 pairs in 3 sheets" in printed
-    both = Project.open(tmp_path / "our-labels", sample_library).candidates()
+    both = Project.open(tmp_path / "our-labels", sample_library).candidates
     assert len(pairs_of(both)) == first.num_rows + 40
     assert "sheets of round 2 have no answer yet" in command("propose", "our-labels", *models, "--budget", 40, status=2)
 

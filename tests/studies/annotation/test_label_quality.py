@@ -98,7 +98,7 @@ def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsy
     assert status == 2
     assert "cxc-eccv annotate merge writes" in text
     project = Project.open(folder, sample_library)
-    pairs = sorted(pairs_of(project.candidates()))
+    pairs = sorted(pairs_of(project.candidates))
     gains = [float(place % 3 == 0) for place in range(len(pairs))]
     write_label_file(folder / "labels.parquet", sample_library, pairs, gains, name="doubts")
     text, status = show(*models, "--project", folder, "--sources", "coco", "--output", tmp_path / "out")

@@ -5,6 +5,7 @@ from collections import Counter
 
 import datasets
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from annotated_samples import answer_row
@@ -15,7 +16,7 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.hub.upload import plan_upload
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.studies.annotation.merging import SAID, label_card
-from cxc_eccv.studies.asking.answer_files import SCHEMA
+from cxc_eccv.studies.asking.answer_files import tabulate
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle
@@ -29,7 +30,7 @@ ONE = {"describes": True, "follows": False}
 def table(*answers, scheme=ECCV, role="candidate"):
     """Answers from (image, caption, worker, answer), in this order."""
     rows = [answer_row(scheme, 0, worker, (image, caption), role, said) for image, caption, worker, said in answers]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return tabulate(rows)
 
 
 def about_one_pair(*answers, scheme=ECCV):
@@ -98,20 +99,20 @@ def test_a_slow_loop_agrees(seed):
 
 def test_known_pairs_are_no_labels():
     known = table((1, 11, "a", "yes"), role="known positive"), table((2, 10, "a", "no"), role="known negative")
-    answers = pa.concat_tables([table((1, 10, "a", "yes")), *known])
+    answers = pd.concat([table((1, 10, "a", "yes")), *known])
     assert settle(answers, ECCV)["caption_id"].to_pylist() == [10]
     with pytest.raises(DataError, match="no candidate has an answer"):
-        settle(answers.slice(1), ECCV)
+        settle(answers.iloc[1:], ECCV)
 
 
 def test_a_pair_asked_twice_is_settled_over_all_answers_and_a_worker_counts_once():
     """In a later round one of them thinks otherwise: the last answer counts."""
     first = table((1, 10, "a", "no"), (1, 10, "b", "yes"), (2, 20, "a", "yes"))
     second = table((1, 10, "c", "yes"), (1, 10, "a", "partially_yes"))
-    found = settle(pa.concat_tables([first, second]), ECCV).to_pylist()
+    found = settle(pd.concat([first, second]), ECCV).to_pylist()
     assert [(row["image_id"], row["gain"], row["answers"]) for row in found] == [(1, 1.0, 3), (2, 1.0, 1)]
-    assert settle(pa.concat_tables([first, second]), ECCV, "mean")["gain"].to_pylist() == [2.5 / 3, 1.0]
-    assert settle(pa.concat_tables([second, first]), ECCV, "mean")["gain"].to_pylist() == [2 / 3, 1.0]
+    assert settle(pd.concat([first, second]), ECCV, "mean")["gain"].to_pylist() == [2.5 / 3, 1.0]
+    assert settle(pd.concat([second, first]), ECCV, "mean")["gain"].to_pylist() == [2 / 3, 1.0]
 
 
 def test_pairs_with_too_few_answers_get_no_label():
@@ -149,7 +150,7 @@ def test_what_does_not_count_is_counted():
         (1, 10, "a", "yes"), (1, 10, "b", "yes"), (1, 10, "a", "no"), (2, 20, "a", "yes"), (2, 20, "b", "no"),
         (3, 30, "a", "yes"), (4, 40, "bad", "yes"), (1, 10, "bad", "no"),
     )  # fmt: skip
-    accepted = asked.slice(0, 6)
+    accepted = asked.iloc[:6]
     assert describe_labels(asked, accepted, settle(accepted, ECCV, least_answers=2)) == {
         "people": 2,
         "counts": {

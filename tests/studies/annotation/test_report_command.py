@@ -11,7 +11,7 @@ from report_samples import near_run
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.project_files import DECISIONS, read_decisions
-from cxc_eccv.studies.asking.sheet_quality import Checks, judge_sheets
+from cxc_eccv.studies.asking.sheet_quality import Checks
 
 pytestmark = pytest.mark.thorough
 
@@ -43,7 +43,7 @@ def answered(models, sample_library, tmp_path_factory):
 
     run("propose", folder, *models, "--budget", 36, "--size", 6)
     run("export", folder, "--output", asked, "--images", "sample", "--format", "jsonl")
-    sheets = Project.open(folder, sample_library).questions()
+    sheets = Project.open(folder, sample_library).questions
     roles = {(number, own.pair_id): own.role for number, sheet in enumerate(sheets) for own in sheet}
     rows = read_rows(asked / "questions.jsonl")
     for worker in ("ann", "ben:b"):
@@ -86,7 +86,8 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(project, sample_lib
     run("merge", project)
     assert (project / "labels.parquet").read_bytes() != before
     assert "labels are out of date" not in run("report", project)
-    sheets = [f"{own.sheet}:{own.worker}" for own in judge_sheets(Project.open(project, sample_library).answers())]
+    judged = Project.open(project, sample_library).verdicts
+    sheets = [f"{own.sheet}:{own.worker}" for own in judged.itertuples()]
     run("check", project, *(part for sheet in sheets for part in ("--reject", sheet)))
     assert "The merged labels are out of date" in run("report", project)
 

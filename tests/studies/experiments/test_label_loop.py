@@ -149,9 +149,9 @@ def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pa
     deviation = np.sqrt(315 / 600 * 285 / 600 / right.size)
     assert abs(right.mean() - share) < 4 * deviation  # the share of true pairs among all that were asked about
     assert abs(positive.num_rows - 300) < 4 * np.sqrt(600) / 2
-    assert abs(given.num_rows / accepted.num_rows - 4) < 0.8  # both known pairs are right on a quarter of the sheets
+    assert abs(len(given) / len(accepted) - 4) < 0.8  # both known pairs are right on a quarter of the sheets
     given, accepted = answer_sheets(sheets, truth, LIARS, answers=3)
-    assert (given.num_rows, accepted.num_rows) == (4 * sum(map(len, sheets)), 0)
+    assert (len(given), len(accepted)) == (4 * sum(map(len, sheets)), 0)
 
 
 def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
@@ -159,7 +159,7 @@ def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
     truth = Truth(library, "validation")
     rates = [0.0, 0.1, 0.4]
     given, accepted = answer_sheets(sheets, truth, rates, answers=3, seed=3)
-    assert given.num_rows == 3 * sum(map(len, sheets))  # nobody is left to ask instead
+    assert len(given) == 3 * sum(map(len, sheets))  # nobody is left to ask instead
     right = truth((np.asarray(given["image_id"]), np.asarray(given["caption_id"])))
     errs = right != np.asarray(given["positive"])
     for worker, rate in enumerate(rates, start=1):
@@ -168,11 +168,13 @@ def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
         assert abs(errs[own].mean() - rate) <= 4 * np.sqrt(rate * (1 - rate) / own.sum())
     # What is accepted has its known pairs right, or wrong where they were known wrongly.
     rows = [
-        row for row, err in zip(given.to_pylist(), errs.tolist(), strict=True) if err and row["role"] != "candidate"
+        row
+        for row, err in zip(given.to_dict("records"), errs.tolist(), strict=True)
+        if err and row["role"] != "candidate"
     ]
     missed = {(row["sheet"], row["worker"]) for row in rows if row["positive"] != (row["role"] == "known positive")}
     assert missed
-    assert not missed & set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True))
+    assert not missed & set(zip(accepted["sheet"], accepted["worker"], strict=True))
 
 
 def hidden_pool():

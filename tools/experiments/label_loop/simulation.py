@@ -19,6 +19,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -35,11 +36,11 @@ from cxc_eccv.statistics import interval
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.asking.answer_files import SCHEMA
+from cxc_eccv.studies.asking.answer_files import ANSWER_SCHEMA, tabulate
 from cxc_eccv.studies.asking.questions import CANDIDATE, KnownPairs, Question, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, settle
-from cxc_eccv.studies.asking.sheet_quality import BY_HAND, Checks, accept, judge_sheets
+from cxc_eccv.studies.asking.sheet_quality import BY_HAND, SHEET, Checks, accept, judge_sheets
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 from cxc_eccv.types.json_records import to_json
 from label_loop.sample_truth import Truth
@@ -194,7 +195,7 @@ def _go_through_rounds(
     sources: Sequence[str],
 ) -> Iterator[tuple[int, int, int, int]]:
     """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
-    told = SCHEMA.empty_table()
+    told = tabulate([])
     asked = CANDIDATES.empty_table()
     labels = LABELS_SCHEMA.empty_table()
     questions = 0
@@ -208,10 +209,10 @@ def _go_through_rounds(
         known_pairs = KnownPairs(truth.content, positive=(images, captions), is_near=proposal.is_near)
         sheets = build_sheets(proposal.candidates, known_pairs, seed=draw)
         given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
-        told = pa.concat_tables([told, accepted])
+        told = pd.concat([told, accepted])
         asked = pa.concat_tables([asked, proposal.candidates])
-        questions += given.num_rows
-        labels = settle(told, schemes()[SCHEME], rule) if told.num_rows else labels
+        questions += len(given)
+        labels = settle(told, schemes()[SCHEME], rule) if len(told) else labels
         right = truth(_to_pairs(labels.filter(labels["positive"])))
         yield questions, asked.num_rows, right.size, int(right.sum())
 
@@ -223,7 +224,7 @@ def answer_sheets(
     *,
     answers: int = 3,
     seed: int = 0,
-) -> tuple[pa.Table, pa.Table]:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What simulated people answer, and what of it is accepted.
 
     A sheet goes to so many people in a drawn order, and to another one for each who is not accepted, until nobody is
@@ -252,15 +253,16 @@ def answer_sheets(
         given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
         careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
         checks = Checks(straight=True)
-        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1], checks) if own.verdict == BY_HAND]
+        judged = judge_sheets(given[-1], checks)
+        doubtful = judged.loc[judged["verdict"] == BY_HAND, SHEET].itertuples(index=False, name=None)
         checks = replace(checks, by_hand={key: key[0] not in careless for key in doubtful})
         accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))
-        for sheet in set(accepted[-1]["sheet"].to_pylist()):
+        for sheet in set(accepted[-1]["sheet"]):
             lacking[sheet] -= 1
-    return pa.concat_tables(given), pa.concat_tables(accepted)
+    return pd.concat(given), pd.concat(accepted)
 
 
-def _make_answers(asked: pa.Table, workers: IntArray, said: NDArray[np.bool_]) -> pa.Table:
+def _make_answers(asked: pa.Table, workers: IntArray, said: NDArray[np.bool_]) -> pd.DataFrame:
     """An answer to every question, without a remark and in no time."""
     best, *_, worst = schemes()[SCHEME].answers
     gains = np.where(said, best.gain, worst.gain)
@@ -274,7 +276,7 @@ def _make_answers(asked: pa.Table, workers: IntArray, said: NDArray[np.bool_]) -
         "remark": [""] * said.size,
         "seconds": np.zeros(said.size),
     }
-    return pa.table(columns, schema=SCHEMA)
+    return pa.table(columns, schema=ANSWER_SCHEMA).to_pandas()
 
 
 def search_hidden(

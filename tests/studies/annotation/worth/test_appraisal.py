@@ -54,7 +54,7 @@ def appraise(library, split="test", **fields):
 def answer(project, folder, **facts):
     """Labels as annotate merge writes them, of nine in ten candidates, for whom a draw answers."""
     random = np.random.default_rng(2)
-    kept = [pair for pair in sorted(pairs_of(project.candidates())) if random.random() < 0.9]
+    kept = [pair for pair in sorted(pairs_of(project.candidates)) if random.random() < 0.9]
     gains = random.choice([0.0, 0.5, 1.0], len(kept), p=[0.6, 0.2, 0.2])
     write_label_file(folder / "labels.parquet", project.library, kept, gains, **facts)
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 from cxc_eccv.studies.annotation.annotation_report import Annotation, report_annotation
 from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.asking.answer_files import SCHEMA
+from cxc_eccv.studies.asking.answer_files import list_rows, tabulate
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.asking.sheet_quality import Checks
+from cxc_eccv.studies.asking.sheet_quality import Checks, judge_sheets
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
 DETAILS = {
@@ -65,12 +65,12 @@ def sample_answers(library, workers=("ann", "ben", "cleo"), scheme="eccv", *, sh
             ):
                 yes = wanted != (careless and sheet > 0 and (wanted or sheet > 1))
                 rows.append(answer_row(own, sheet, worker, pair, role, OF_SCHEME[scheme](yes, 0)))
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return tabulate(rows)
 
 
 def sample_candidates(answers, models=("clip", "vsrn")):
     """The pairs that the answers are about, each proposed by the first model, every other one by both."""
-    pairs = sorted({(row["image_id"], row["caption_id"]) for row in answers.to_pylist() if row["role"] == "candidate"})
+    pairs = sorted({(row["image_id"], row["caption_id"]) for row in list_rows(answers) if row["role"] == "candidate"})
     rows = [
         {
             "image_id": image, "caption_id": caption, "strategy": "eccv", "priority": None, "known": [],
@@ -97,13 +97,14 @@ def sample_annotation(
     names = ("pair_id", "image_id", "caption_id")
     questions = [
         Question(name, image, caption, files[image], " ".join(texts[caption].split()), "candidate", ())
-        for name, image, caption in zip(*(answers[name].to_pylist() for name in names), strict=True)
+        for name, image, caption in answers[[*names]].itertuples(index=False)
     ]
     return report_annotation(
         Annotation(
             name="mine",
             scheme=schemes()[scheme],
             answers=answers,
+            judged=judge_sheets(answers, checks),
             candidates=sample_candidates(answers, models),
             sheets=[questions, [], [], []],
             changes=changes,

@@ -19,10 +19,11 @@ from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionF
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from cxc_eccv.studies.annotation.exporting import Export
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.asking.answer_files import Response
-    from cxc_eccv.studies.asking.sheet_quality import SheetQuality
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 
@@ -39,11 +40,10 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.annotation.project_files import read_decisions
     from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, count_known
 
     open_sheets = project.open_sheets()
-    judged = project.judge()
+    judged = project.verdicts
     for each in project.rounds:
         people = {response.worker for response in project.responses if response.sheet in each.numbers}
         workers = count_nouns(len(people), "worker")
@@ -51,27 +51,32 @@ def say_status(project: Project) -> None:
         numbered = f" ({each.numbers.start} to {each.numbers.stop - 1})" if len(project.rounds) > 1 else ""
         answered = f"{len(each.sheets) - len(still):,} of {len(each.sheets):,} sheets{numbered} answered, by {workers}"
         say(f"round {each.number}: {answered}" + (f"; open: {name_some(still)}" if still else ""))
-    counts = {verdict: sum(sheet.verdict == verdict for sheet in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
+    counts = {verdict: int((judged["verdict"] == verdict).sum()) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
     say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
-    if judged:
-        say(read_decisions(project.folder).checks.rule)
-    straight = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.straight and sheet.verdict == ACCEPTED]
+    if len(judged):
+        say(project.decisions.checks.rule)
+    straight = _name_sheets(judged[judged["straight"] & (judged["verdict"] == ACCEPTED)])
     if straight:
         say(f"accepted, though all candidates got the same answer: {name_some(straight)}")
-    doubtful = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.verdict == BY_HAND]
+    doubtful = _name_sheets(judged[judged["verdict"] == BY_HAND])
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
         say_next("report", project.folder, *_name_images(project), "--output", "report")
         say_next("check", project.folder, "--accept", doubtful[0])
-    counting = {sheet.worker for sheet in judged if sheet.verdict != REJECTED}
-    for worker, known in count_known(project.answers()).items():
+    counting = set(judged.loc[judged["verdict"] != REJECTED, "worker"])
+    for worker, known in count_known(project.answers).items():
         if worker in counting and known.may_be_chance:
             say(f"{worker} answered {known} of the known pairs correctly, no better than chance")
             say_next("check", project.folder, "--reject", worker)
-    if not judged:
+    if judged.empty:
         say_export(project)
     if counts[ACCEPTED]:
         say_next("merge", project.folder)
+
+
+def _name_sheets(judged: DataFrame) -> list[str]:
+    """Sheets as the options of annotate check name them."""
+    return [f"{sheet}:{worker}" for sheet, worker in zip(judged["sheet"], judged["worker"], strict=True)]
 
 
 def say_next(step: str, *arguments: object) -> None:
@@ -168,7 +173,7 @@ def export(
     elif sheets is None:
         numbers = list(project.rounds[-1].numbers)
     else:
-        numbers = read_numbers("--sheets", sheets, range(len(project.questions())))
+        numbers = read_numbers("--sheets", sheets, range(len(project.questions)))
     request = Export(form, images, texts, practice, numbers)
     if workers is None:
         say_written(export_questions(project, output, request))
@@ -293,7 +298,9 @@ def check(
     workers = {about: good for about, good in verdicts if isinstance(about, str)}
     decision = Decision(sheets, workers, least_seconds, least_accuracy, straight)
     if decision != Decision():
-        _say_decided(project, project.decide(decision))
+        before = project.verdicts
+        project = project.decide(decision)
+        _say_decided(project, before)
         say_written([folder / DECISIONS])
     report = report_project(project)
     if report.to_check:
@@ -301,17 +308,21 @@ def check(
     say_status(project)
 
 
-def _say_decided(project: Project, changed: Iterable[tuple[SheetQuality, SheetQuality]]) -> None:
-    alike: dict[tuple[str, str, str], list[int]] = {}
-    for before, after in changed:
-        alike.setdefault((after.worker, after.verdict, before.verdict), []).append(after.sheet)
-    for (worker, verdict, earlier), (sheet, *others) in alike.items():
-        asked = next(asked for asked in project.rounds if sheet in asked.numbers)
-        if others:
-            say(f"{1 + len(others)} sheets of {worker}: {verdict}, were {earlier}")
+def _say_decided(project: Project, before: DataFrame) -> None:
+    """Print the sheets whose verdict differs from that before the decision."""
+    from cxc_eccv.studies.asking.sheet_quality import SHEET
+
+    both = project.verdicts.merge(before, on=SHEET, suffixes=("", "_before"), validate="one_to_one")
+    changed = both[(both["verdict"] != both["verdict_before"]) | (both["checked"] != both["checked_before"])]
+    groups = changed.groupby(["worker", "verdict", "verdict_before"], sort=False)["sheet"]
+    for (worker, verdict, earlier), sheets in groups:
+        first = sheets.iloc[0]
+        asked = next(asked for asked in project.rounds if first in asked.numbers)
+        if len(sheets) > 1:
+            say(f"{len(sheets)} sheets of {worker}: {verdict}, were {earlier}")
         else:
-            say(f"sheet {sheet} of {worker} (round {asked.number}): {verdict}, was {earlier}")
-    if not changed:
+            say(f"sheet {first} of {worker} (round {asked.number}): {verdict}, was {earlier}")
+    if changed.empty:
         say("no sheet has changed")
 
 
