@@ -30,11 +30,11 @@ from cxc_eccv.studies.annotation.annotation_tables import (
 )
 from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.project import LABELS, Project
+from cxc_eccv.studies.annotation.proposing import list_proposals
 from cxc_eccv.studies.asking.answer_files import list_rows
-from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, PAIR, POSITIVE, Question
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 from cxc_eccv.studies.asking.settling import (
-    PAIR,
     classify,
     compare_with_labels,
     compare_workers,
@@ -142,7 +142,8 @@ def report_annotation(annotation: Annotation) -> AnnotationReport:
     accepted = keep_last(accepted[accepted["role"] == CANDIDATE])
     labels = settle(accepted, scheme, rule) if len(accepted) else LABELS_SCHEMA.empty_table()
     classes, codes = classify(accepted, scheme)
-    lists = list_proposals(annotation.candidates)
+    lists = list_proposals(annotation.candidates)[[*PAIR, "model", "rank"]]
+    lists["rank"] = lists["rank"].where(lists["rank"] <= RANKS, 0)
     given = pd.DataFrame(np.eye(len(classes), dtype=np.int64)[codes], accepted.index, classes)
     return AnnotationReport(
         name=annotation.name,
@@ -208,20 +209,10 @@ def _count_sheets(answers: pd.DataFrame) -> int:
     return len(answers.drop_duplicates(["sheet", "worker"]))
 
 
-def list_proposals(candidates: pa.Table) -> pd.DataFrame:
-    """A row per candidate and list that proposes it: its model and rank, 0 below RANKS; DRAWN for one of no list."""
-    rows = []
-    for row in candidates.select([*PAIR, "proposals"]).to_pylist():
-        for proposal in row["proposals"] or [{"model": DRAWN, "rank": 0}]:
-            rank = proposal["rank"] if proposal["rank"] <= RANKS else 0
-            rows.append((row["image_id"], row["caption_id"], proposal["model"], rank))
-    return pd.DataFrame(rows, columns=[*PAIR, "model", "rank"]).astype({"rank": "Int64"})
-
-
 def count_by_rank(answers: pd.DataFrame, votes: pd.DataFrame, lists: pd.DataFrame) -> pd.DataFrame:
     """Table B.2: sums of the votes by model and rank, by model alone (no rank), and over all answers (no model)."""
     by_model = count_by_model(answers, votes, lists)
-    listed = answers[PAIR].join(votes).merge(lists[lists["model"] != DRAWN], on=PAIR)
+    listed = answers[PAIR].join(votes).merge(lists, on=PAIR)
     by_rank = listed.groupby(["model", "rank"], as_index=False)[list(votes)].sum()
     return _order_counts(pd.concat([by_rank, by_model]))
 
@@ -232,9 +223,9 @@ def count_by_model(answers: pd.DataFrame, votes: pd.DataFrame, lists: pd.DataFra
     Args:
         answers: the answers.
         votes: a column per choice, a row per answer: 1 where the answer makes it.
-        lists: which lists propose each pair (:func:`list_proposals`).
+        lists: model and rank of the lists that propose each pair; a drawn pair is in none, and counts for DRAWN.
     """
-    listed = answers[PAIR].join(votes).merge(lists, on=PAIR)
+    listed = answers[PAIR].join(votes).merge(lists, how="left", on=PAIR).fillna({"model": DRAWN})
     sums = listed.groupby("model", as_index=False)[list(votes)].sum()
     if len(answers):
         sums.loc[len(sums)] = {"model": ALL_ANSWERS, **votes.sum()}

@@ -22,8 +22,7 @@ from cxc_eccv.studies.annotation.exporting import find_words
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
 from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.annotation.source_labels import PAIR
-from cxc_eccv.studies.asking.questions import Pair
+from cxc_eccv.studies.asking.questions import PAIR, Pair
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, describe_labels, keep_candidates, keep_last, settle
 from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, accept, sum_known

@@ -45,7 +45,7 @@ from cxc_eccv.studies.annotation.project_files import (
 )
 from cxc_eccv.studies.annotation.project_files import read_answers as read_responses
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, ProposalOptions, propose
-from cxc_eccv.studies.annotation.source_labels import PAIR, find_matches, find_rated
+from cxc_eccv.studies.annotation.source_labels import find_matches, find_rated
 from cxc_eccv.studies.asking.answer_files import (
     Response,
     Unfinished,
@@ -55,6 +55,7 @@ from cxc_eccv.studies.asking.answer_files import (
 )
 from cxc_eccv.studies.asking.questions import (
     CANDIDATES_A_SHEET,
+    PAIR,
     KnownPairs,
     Question,
     Questionnaire,

@@ -10,10 +10,9 @@ from cxc_eccv.judgments.evidence.source import Thresholds, gather, merged_offici
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import LabelFile
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.studies.asking.questions import NO_PAIRS, Pairs
+from cxc_eccv.studies.asking.questions import NO_PAIRS, PAIR, Pairs
 from cxc_eccv.studies.asking.schemes import Scheme
 
-PAIR = ["image_id", "caption_id"]
 SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
 
 CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}

@@ -33,6 +33,9 @@ CANDIDATES_A_SHEET = 18
 DRAWS = 1_000
 DRAWS_A_SHEET = 20
 
+PAIR = ["image_id", "caption_id"]
+"""Columns of the ids of a pair's first and second item."""
+
 Pair = tuple[int, int]
 Pairs = tuple[IntArray, IntArray]
 """(P,) ids of the first and of the second items: images and captions, unless the scheme has other sides."""

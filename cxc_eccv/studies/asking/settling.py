@@ -34,7 +34,7 @@ from cxc_eccv.statistics.agreement import (
     share_of_agreement,
     uniform_kappa,
 )
-from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.questions import CANDIDATE, PAIR
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
@@ -48,8 +48,6 @@ RULES: Mapping[str, str] = MappingProxyType(
 
 DIGITS = 9
 """Decimals of means, so that the mean of three ratings of 3 is 3."""
-
-PAIR = ["image_id", "caption_id"]
 
 
 def settle(answers: pd.DataFrame, scheme: Scheme, rule: str | None = None, *, least_answers: int = 1) -> pa.Table:

@@ -39,6 +39,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     ProposalFacts,
     ProposalOptions,
     Strategy,
+    list_proposals,
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies as list_strategies
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, find_positions
@@ -46,7 +47,7 @@ from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.unjudged.judges import Judge
 
-__all__ = ["CANDIDATES", "Proposal", "ProposalFacts", "ProposalOptions", "propose"]
+__all__ = ["CANDIDATES", "Proposal", "ProposalFacts", "ProposalOptions", "list_proposals", "propose"]
 
 
 def propose(runs: Mapping[str, Run], split: Split, options: ProposalOptions | None = None) -> Proposal:

@@ -10,7 +10,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
@@ -300,6 +302,16 @@ CANDIDATES = pa.schema(
 )
 """A pair: the lists that propose it with their ranks (none for a drawn pair), its strategy, its priority (null if the
 strategy has none), and the sources that call it positive."""
+
+
+def list_proposals(candidates: pa.Table) -> pd.DataFrame:
+    """A row per proposal of a table of ``CANDIDATES``: its pair, model, direction and rank; a drawn pair has none."""
+    lists = candidates["proposals"]
+    rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+    proposals = pc.list_flatten(lists)
+    columns = {name: candidates[name].to_numpy()[rows] for name in ("image_id", "caption_id")}
+    columns |= {name: pc.struct_field(proposals, name).to_pandas() for name in ("model", "direction", "rank")}
+    return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True, slots=True)

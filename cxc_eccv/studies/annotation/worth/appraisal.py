@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -32,7 +33,6 @@ from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness, compare
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.studies.annotation.worth.sets import (
     Multiplicity,
-    Verified,
     check_sets,
     count_positives,
     find_positives,
@@ -52,7 +52,7 @@ PLAUSIBLE = ("plausible_0",)
 
 
 @dataclass(frozen=True, slots=True)
-class SetWorth:
+class SetQuality:
     """A row of Table 2: a set of labels compared with verified pairs."""
 
     verified: str  # the source of verdicts
@@ -87,7 +87,7 @@ class Appraisal:
     split: str
     queries: str | None  # the source of the counted queries, or None for all
     counts: tuple[SetCounts, ...]
-    worth: tuple[SetWorth, ...]
+    worth: tuple[SetQuality, ...]
     bias: tuple[Biases, ...]  # by direction and metric
     diversity: tuple[Likeness, ...]  # every ordered pair of models
     preferences: tuple[Strength, ...]  # between systems, the strongest first
@@ -177,9 +177,17 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
     facts = Provenance(
         seed=request.seed, confidence=request.confidence, options=find_options(request, RECORDED), others=others
     )
-    facts = make_provenance(library, split.name, facts)
-    preferences = tuple(request.preferences)
-    return Appraisal(split.name, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)
+    return Appraisal(
+        split=split.name,
+        queries=queries,
+        counts=counts,
+        worth=worth,
+        bias=biases,
+        diversity=likenesses,
+        preferences=tuple(request.preferences),
+        not_computed=study.reasons,
+        provenance=make_provenance(library, split.name, facts),
+    )
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +270,7 @@ class _Study:
 
     def compare(
         self, sets: Sequence[Sequence[str]], sources: Sequence[str], queries: str | None
-    ) -> tuple[SetWorth, ...]:
+    ) -> tuple[SetQuality, ...]:
         """The rows of Table 2, for every set and every source of verdicts that is not in it."""
         rows = []
         for name, direction in product(dict.fromkeys(sources), DIRECTIONS):
@@ -270,20 +278,29 @@ class _Study:
             if verified is None:
                 self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split.name} split"
                 continue
-            verified = verified.among(self.are_counted(verified.queries, queries, direction))
-            asked = bool(verified.asked.any())
+            verified = verified[self.are_counted(verified["query"].to_numpy(), queries, direction)]
+            asked = bool(verified["asked"].any())
             for names in sets:
                 positives = find_positives(self.split, direction, names)
                 if positives is None or name in names:
                     continue
-                labelled = positives.holds(verified.queries, verified.items)
-                measured = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
-                precision = self.estimate(measured.precision_ids, measured.precision, direction)
-                recall = self.estimate(measured.recall_ids, measured.recall, direction)
-                counts = (measured.precision.size, measured.recall.size, measured.n_unlabelled, measured.n_unverified)
-                n_known = int((~verified.asked).sum()) if asked else 0
+                labelled = positives.holds(verified["query"].to_numpy(), verified["item"].to_numpy())
+                quality = measure_labels(verified["query"], labelled, verified["positive"], verified["asked"])
                 rows.append(
-                    SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known, queries)
+                    SetQuality(
+                        verified=name,
+                        labels=",".join(names),
+                        direction=direction,
+                        precision=self.estimate(quality.precision_ids, quality.precision, direction),
+                        recall=self.estimate(quality.recall_ids, quality.recall, direction),
+                        n_precision=quality.precision.size,
+                        n_recall=quality.recall.size,
+                        n_unlabelled=quality.n_unlabelled,
+                        n_unverified=quality.n_unverified,
+                        asked=asked,
+                        n_known=int((~verified["asked"]).sum()) if asked else 0,
+                        queries=queries,
+                    )
                 )
         if not sources:
             self.reasons["worth"] = f"no source has negative verdicts for the {self.split.name} split"
@@ -300,7 +317,7 @@ class _Study:
         """The bootstrap over the images of queries."""
         return ClusterBootstrap(images_behind(ids, self.split, direction), Draws(self.request.seed))
 
-    def find_verified(self, source: str, direction: str) -> Verified | None:
+    def find_verified(self, source: str, direction: str) -> pd.DataFrame | None:
         """The labels of a source, as people's judgments, with the known pairs of the project's proposals."""
         project = self.request.project
         proposals = self.proposals if project is not None and source == project.name else None

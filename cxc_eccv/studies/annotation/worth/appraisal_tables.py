@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
-from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetWorth
+from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetQuality
 from cxc_eccv.studies.annotation.worth.bias import Biases, BiasOfSet
 from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
@@ -106,7 +106,7 @@ def say_lacking(appraisal: Appraisal) -> list[str]:
     return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
 
 
-Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
+Row = TypeVar("Row", SetCounts, SetQuality, Biases, Likeness)
 Line = Sequence[str | Cell]
 
 
@@ -143,7 +143,7 @@ def _count_tables(appraisal: Appraisal) -> Iterator[Table]:
         )
 
 
-def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
+def _worth_tables(worth: Sequence[SetQuality]) -> Iterator[Table]:
     for (name, direction), rows in _by(worth, "verified", "direction").items():
         seen = rows[0].asked
         precision = [("precision, %",), ("queries",)] if seen else []

@@ -8,13 +8,15 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.ranking.ties import rank_labelled
 from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
-from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals, split_pairs
+from cxc_eccv.studies.annotation.proposing import list_proposals
+from cxc_eccv.studies.annotation.worth.sets import SIDES, find_searched, name_sides
 from cxc_eccv.types import FloatArray, IntArray, Judgments, find_positions
 
 MOST = 8
@@ -105,47 +107,51 @@ class ProposedLabels:
         )
 
 
-def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
+def join_proposals(
+    verified: pd.DataFrame, proposals: pa.Table, gallery_ids: IntArray, direction: str
+) -> ProposedLabels:
     """The verified positives with the annotators that proposed them in either direction."""
-    annotators, pairs, bits = _list_proposers(proposals, direction)
-    every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
-    pairs, place = np.unique(every, axis=1, return_inverse=True)
-    proposed, labelled = np.split(place.ravel(), [bits.size])
-    proposers = np.zeros(pairs.shape[1], np.int64)
-    gain = np.zeros(pairs.shape[1])
-    np.bitwise_or.at(proposers, proposed, bits)
-    gain[labelled] = verified.gains
-    is_label = (gain > 0) & (proposers > 0)
-    if not is_label.any():
+    annotators, proposed = _list_proposers(proposals, direction)
+    pairs = verified[[*SIDES, "gain"]].merge(proposed, how="outer", on=SIDES, validate="one_to_one")
+    n_unanswered = int(pairs["gain"].isna().sum())
+    pairs = pairs.fillna({"gain": 0.0, "proposers": 0}).astype({"proposers": np.int64})
+    positive = pairs[pairs["gain"] > 0]
+    labels = positive[positive["proposers"] > 0]
+    if labels.empty:
         raise DataError("none of the models' proposals was verified, so there are no labels to score models on")
-    query_ids = np.unique(pairs[0, is_label])
-    judgments = Judgments.from_pairs(query_ids, gallery_ids, *pairs[:, is_label], gains=gain[is_label])
+    # In the order of the judgments: by query, and by place in the gallery.
+    places, _ = find_positions(labels["item"].to_numpy(), gallery_ids)
+    labels = labels.assign(place=places).sort_values(["query", "place"])
+    query_ids = labels["query"].unique()
+    judgments = Judgments.from_pairs(query_ids, gallery_ids, labels["query"], labels["item"], gains=labels["gain"])
     if judgments.unreachable.any():
         raise DataError(f"query {query_ids[judgments.unreachable.argmax()]} has a verified item outside the gallery")
-    ordered = np.lexsort(
-        (find_positions(pairs[1, is_label], gallery_ids)[0], find_positions(pairs[0, is_label], query_ids)[0])
+    return ProposedLabels(
+        direction=direction,
+        judgments=judgments,
+        proposers=labels["proposers"].to_numpy(),
+        annotators=annotators,
+        n_unproposed=len(positive) - len(labels),
+        n_unanswered=n_unanswered,
     )
-    n_unproposed = int(((gain > 0) & (proposers == 0)).sum())
-    n_unanswered = int((~np.isin(np.arange(proposers.size), labelled)).sum())
-    return ProposedLabels(direction, judgments, proposers[is_label][ordered], annotators, n_unproposed, n_unanswered)
 
 
-def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
-    """Names of the annotators; (2, P) searched queries and their items; (P,) the annotators of each pair, as bits."""
-    rows, models, _ = list_proposals(proposals)
-    annotators, numbers = np.unique(models, return_inverse=True)
-    if annotators.size > MOST:
+def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], pd.DataFrame]:
+    """Names of the annotators; pairs of searched queries, with the annotators of each as bits (``proposers``)."""
+    listed = name_sides(list_proposals(proposals), direction)
+    annotators = tuple(sorted(listed["model"].unique()))
+    if len(annotators) > MOST:
         raise InvalidOption(
-            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets, which are too many; at most {MOST} "
+            f"{len(annotators)} annotators have {2 ** len(annotators) - 1:,} sets, which are too many; at most {MOST} "
             "annotators are supported"
         )
-    if not annotators.size:
+    if not annotators:
         raise DataError("no model proposed a pair, so there are no annotators")
-    bits = np.zeros(proposals.num_rows, np.int64)
-    np.bitwise_or.at(bits, rows, 1 << numbers)
-    pairs = np.stack(split_pairs(proposals, direction))
-    searched = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
-    return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
+    bits = {name: 1 << place for place, name in enumerate(annotators)}
+    searched = listed[listed["query"].isin(find_searched(proposals, direction))]
+    distinct = searched.drop_duplicates([*SIDES, "model"])
+    distinct = distinct.assign(proposers=distinct["model"].map(bits))
+    return annotators, distinct.groupby(SIDES, as_index=False)["proposers"].sum()
 
 
 def score_sets(reached: IntArray, labels: ProposedLabels) -> dict[str, FloatArray]:
@@ -237,8 +243,24 @@ def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, me
         members = labels.members(number)
         bias = measure_bias(score(members), score(everybody), members)
         named = tuple(name for name in annotators if name in members)
-        sets.append(BiasOfSet(named, int(without[number - 1]), estimate(score(members)), estimate(bias)))
+        sets.append(
+            BiasOfSet(
+                annotators=named,
+                n_without=int(without[number - 1]),
+                scores=estimate(score(members)),
+                bias=estimate(bias),
+            )
+        )
     sizes = {size: estimate(bias) for size, bias in bias_by_size(annotators, score).items()}
     gains = {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()}
-    counts = (labels.judgments.query_ids.size, labels.proposers.size, labels.n_unproposed, labels.n_unanswered)
-    return Biases(labels.direction, metric, *counts, tuple(sets), sizes, gains)
+    return Biases(
+        direction=labels.direction,
+        metric=metric,
+        n_queries=labels.judgments.query_ids.size,
+        n_positives=labels.proposers.size,
+        n_unproposed=labels.n_unproposed,
+        n_unanswered=labels.n_unanswered,
+        sets=tuple(sets),
+        by_size=sizes,
+        gains=gains,
+    )

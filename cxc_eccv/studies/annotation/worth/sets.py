@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +21,13 @@ from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sou
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.studies.annotation.proposing import list_proposals
+from cxc_eccv.studies.asking.questions import PAIR
 from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 BoolArray = NDArray[np.bool_]
+
+SIDES = ["query", "item"]
 
 PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
 
@@ -104,85 +109,57 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             np.where(are_items, matches.gallery_classes[columns], -1),
         )
         alike = matches.distances <= max(zetas)
-    return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
+    return Positives(
+        query_ids=query_ids, gallery_ids=gallery_ids, listed=listed, outside=outside, classes=classes, alike=alike
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verified:
-    """Verified labels of P pairs in one direction."""
+def find_verified(split: Split, direction: str, source: str, proposals: pa.Table | None = None) -> pd.DataFrame | None:
+    """The labels of a source, as people's judgments, a row per pair; None if it has none of the split.
 
-    queries: IntArray
-    items: IntArray
-    positive: BoolArray
-    gains: FloatArray  # graded if the labels are; 0 for negatives
-    asked: BoolArray  # whether people were asked about it; other pairs count for recall only
-
-    def among(self, rows: BoolArray) -> Verified:
-        """Those of some rows."""
-        return Verified(*(getattr(self, column.name)[rows] for column in fields(self)))
-
-
-def find_verified(split: Split, direction: str, source: str, proposals: pa.Table | None = None) -> Verified | None:
-    """The labels of a source, as people's judgments; None if it has none of the split."""
+    Returns:
+        A frame of ``query`` and ``item``, ``positive``, ``gain`` (graded if the labels are; 0 for negatives) and
+        ``asked``: whether people were asked about the pair. Other pairs count for recall only.
+    """
     file = split.labels(source) if source in split.library.label_names else None
     if file is not None:
-        queries, items = split_pairs(file.table, direction)
-        positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
-        asked = np.ones(queries.size, bool)
+        verified = name_sides(file.table.select([*PAIR, "positive", "gain"]).to_pandas(), direction)
+        verified["asked"] = True
     else:
         judged = gather(split, direction, source, Thresholds())
         if judged is None:
             return None
+        verified = pd.DataFrame({"query": judged.queries, "item": judged.items, "positive": judged.positive})
         # Of other queries the source knows some matches, which are no base for a recall.
-        rows = np.isin(judged.queries, judged.searched)
-        queries = judged.queries[rows]
-        items = judged.items[rows]
-        positive = judged.positive[rows]
-        gains = np.ones(queries.size)
-        asked = np.full(queries.size, not sources_of(split.library)[source].lists_positives)
-    verified = Verified(queries, items, positive, np.where(positive, gains, 0.0), asked)
+        verified = verified[np.isin(judged.queries, judged.searched)]
+        verified = verified.assign(gain=1.0, asked=not sources_of(split.library)[source].lists_positives)
+    verified["gain"] = verified["gain"].where(verified["positive"], 0.0)
     return verified if proposals is None else _add_known(verified, proposals, direction)
 
 
-def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verified:
-    queries, items = split_pairs(proposals, direction)
-    is_known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
-    pairs = np.unique(np.stack([queries[is_known], items[is_known]]), axis=1)
-    every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
-    first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # people's answers take precedence
-    rows = first[np.isin(every[0, first], find_searched(proposals, direction))]
-    ones = np.ones(pairs.shape[1])
-    positive = np.append(verified.positive, ones > 0)
-    gains = np.append(verified.gains, ones)
-    queries, items = every[:, rows]
-    return Verified(queries, items, positive[rows], gains[rows], np.append(verified.asked, ones == 0)[rows])
+def _add_known(verified: pd.DataFrame, proposals: pa.Table, direction: str) -> pd.DataFrame:
+    """Verified pairs and, after them, proposed pairs that were known to match, which nobody was asked about."""
+    known = name_sides(proposals.select(PAIR).to_pandas(), direction)
+    known = known[pc.list_value_length(proposals["known"]).to_numpy() > 0]
+    known = known.assign(positive=True, gain=1.0, asked=False).sort_values(SIDES)
+    both = pd.concat([verified, known]).drop_duplicates(SIDES)  # the first: people's answers take precedence
+    return both[both["query"].isin(find_searched(proposals, direction))]
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
     """Ids of the queries for which some model proposed items in this direction."""
-    rows, _, directions = list_proposals(proposals)
-    return np.unique(split_pairs(proposals, direction)[0][rows[directions == direction]])
+    listed = name_sides(list_proposals(proposals), direction)
+    return np.unique(listed.loc[listed["direction"] == direction, "query"])
 
 
-def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDArray[np.str_]]:
-    """(L,) row, model and direction of every proposal of a table of ``CANDIDATES``."""
-    lists = proposals["proposals"]
-    rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
-    flat = pc.list_flatten(lists)
-    models, directions = (
-        np.array(pc.struct_field(flat, name).to_pylist(), dtype=np.str_) for name in ("model", "direction")
-    )
-    return rows, models, directions
-
-
-def split_pairs(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
-    """Ids of the queries and of the items of pairs of image and caption."""
-    images, captions = (np.asarray(pairs[name]) for name in ("image_id", "caption_id"))
-    return (images, captions) if direction == "i2t" else (captions, images)
+def name_sides(pairs: pd.DataFrame, direction: str) -> pd.DataFrame:
+    """Pairs of image and caption as pairs of ``query`` and ``item``."""
+    names = PAIR if direction == "i2t" else PAIR[::-1]
+    return pairs.rename(columns=dict(zip(names, SIDES, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Worth:
+class LabelQuality:
     """Precision and recall of labels by query."""
 
     precision_ids: IntArray  # queries with a labelled positive that people were asked about
@@ -193,7 +170,7 @@ class Worth:
     n_unverified: int  # queries left out of recall only: they have no verified positive
 
 
-def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
+def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> LabelQuality:
     r"""Precision and recall of labels against what people verified.
 
     With :math:`r_i` the labelled positives of query i, :math:`t_i` the verified ones, :math:`h_i` all that people
@@ -216,8 +193,8 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
         Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
 
     Example:
-        >>> worth = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
-        >>> worth.precision.tolist(), worth.recall.tolist()
+        >>> quality = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
+        >>> quality.precision.tolist(), quality.recall.tolist()
         ([0.5], [0.5])
     """
     ids = np.asarray(queries)
@@ -232,13 +209,13 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
     true = count(truth)
     precise = judged > 0
     complete = (known > 0) & (true > 0)
-    return Worth(
-        distinct[precise],
-        count(labels & truth & seen)[precise] / judged[precise],
-        distinct[complete],
-        count(labels & truth)[complete] / true[complete],
-        int((known == 0).sum()),
-        int(((known > 0) & (true == 0)).sum()),
+    return LabelQuality(
+        precision_ids=distinct[precise],
+        precision=count(labels & truth & seen)[precise] / judged[precise],
+        recall_ids=distinct[complete],
+        recall=count(labels & truth)[complete] / true[complete],
+        n_unlabelled=int((known == 0).sum()),
+        n_unverified=int(((known > 0) & (true == 0)).sum()),
     )
 
 
@@ -259,7 +236,11 @@ def count_positives(sizes: ArrayLike) -> Multiplicity:
     every = np.asarray(sizes)
     counts = every[every > 0]
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
-    total = int(counts.sum())
-    mean = float(counts.mean())
-    largest = int(counts.max())
-    return Multiplicity(counts.size, every.size - counts.size, total, mean, (low, middle, high), largest)
+    return Multiplicity(
+        n_queries=counts.size,
+        n_without=every.size - counts.size,
+        n_positives=int(counts.sum()),
+        mean=float(counts.mean()),
+        quartiles=(low, middle, high),
+        largest=int(counts.max()),
+    )

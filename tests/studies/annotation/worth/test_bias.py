@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -18,7 +19,7 @@ from cxc_eccv.studies.annotation.worth.bias import (
     measure_gains,
     score_sets,
 )
-from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched
+from cxc_eccv.studies.annotation.worth.sets import find_searched
 
 MODELS = ("PVSE", "VSRN", "PCME", "ViLT", "CLIP")
 RECALL = [
@@ -121,8 +122,8 @@ def world():
     )
     found = list(gains)
     values = np.array([gains[pair] for pair in found])
-    columns = [np.array(column) for column in zip(*found, strict=True)]
-    verified = Verified(*columns, values > 0, values, np.array([pair not in known for pair in found]))
+    verified = pd.DataFrame(found, columns=["query", "item"])
+    verified = verified.assign(positive=values > 0, gain=values, asked=[pair not in known for pair in found])
     return runs, table, verified, proposals, gains
 
 
@@ -186,7 +187,7 @@ def test_labels_that_nobody_proposed_are_no_annotators(world):
     nobody = table.set_column(2, "proposals", pa.array([[]] * table.num_rows, table["proposals"].type))
     with pytest.raises(DataError, match="no model proposed"):
         join_proposals(verified, nobody, GALLERY, "t2i")
-    nothing = Verified(*(getattr(verified, name)[:0] for name in Verified.__slots__))
+    nothing = verified.head(0)
     with pytest.raises(DataError, match="was verified"):
         join_proposals(nothing, table, GALLERY, "t2i")
     crowd = [[{"model": str(n), "direction": "t2i", "rank": 1} for n in range(9)]] * table.num_rows

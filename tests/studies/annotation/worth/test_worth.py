@@ -104,9 +104,9 @@ def test_what_people_were_asked_about(library):
     """CxC publishes what it turned down; ECCV Caption lists positives alone."""
     rated = library.split("test").ratings("sits")
     found = find_verified(library.split("test"), "i2t", "cxc")
-    assert found.queries.size == rated.num_rows
-    assert found.asked.all()
-    assert found.positive.tolist() == (np.asarray(rated["rating"]) >= 3).tolist()
+    assert len(found) == rated.num_rows
+    assert found["asked"].all()
+    assert found["positive"].tolist() == (np.asarray(rated["rating"]) >= 3).tolist()
     listed = find_verified(library.split("test"), "i2t", "eccv")
-    assert listed.positive.all()
-    assert not listed.asked.any()
+    assert listed["positive"].all()
+    assert not listed["asked"].any()
