@@ -50,7 +50,7 @@ NOT_RUN = {
     "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/studies/explain/test_explain_command.py runs it",
     "cxc-eccv rate-failures": "needs what explain wrote, and answers; test_rate_failures.py runs it",
-    "cxc-eccv label-quality clip.npz": "needs an answered project; worth/test_appraisal.py has one",
+    "cxc-eccv label-quality clip.npz": "needs an answered project; label_quality/test_appraisal.py has one",
     **{
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
         for step in ("propose", "export", "import", "undo", "check", "merge", "report")

@@ -15,12 +15,12 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation.annotation_report import find_rejected_captions
 from cxc_eccv.studies.annotation.exporting import Export, export_questions
+from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.project_files import Terms
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import find_rated
-from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import list_doubts
 from cxc_eccv.types import Embeddings

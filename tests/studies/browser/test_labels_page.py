@@ -2,8 +2,8 @@
 
 from page_checks import assert_sound
 
-from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.worth.appraisal_tables import render_labels
+from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
+from cxc_eccv.studies.annotation.label_quality.appraisal_tables import render_labels
 
 
 def test_page_is_sound_in_a_browser(open_page, sample_library, make_run):

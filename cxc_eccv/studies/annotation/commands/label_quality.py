@@ -70,15 +70,15 @@ def label_quality(
     With the files of two or more models it shows how alike they rank; with a project also what each model gains when
     people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
     """
-    from cxc_eccv.studies.annotation.project import LABELS, Project
-    from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
-    from cxc_eccv.studies.annotation.worth.appraisal_tables import (
+    from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
+    from cxc_eccv.studies.annotation.label_quality.appraisal_tables import (
         appraisal_to_json,
         appraisal_to_tables,
         render_labels,
         say_lacking,
     )
-    from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
+    from cxc_eccv.studies.annotation.label_quality.preferences import rate_preferences, read_preferences
+    from cxc_eccv.studies.annotation.project import LABELS, Project
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES)

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.studies.annotation.worth import preferences as module
-from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
+from cxc_eccv.studies.annotation.label_quality import preferences as module
+from cxc_eccv.studies.annotation.label_quality.preferences import rate_preferences, read_preferences
 
 pytestmark = pytest.mark.thorough
 

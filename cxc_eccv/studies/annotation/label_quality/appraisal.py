@@ -23,15 +23,15 @@ from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, bootstrap_mean
-from cxc_eccv.studies.annotation.worth.bias import (
+from cxc_eccv.studies.annotation.label_quality.bias import (
     Biases,
     ProposedLabels,
     join_proposals,
     measure_biases,
 )
-from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness, compare_lists, correlate_scores
-from cxc_eccv.studies.annotation.worth.preferences import Strength
-from cxc_eccv.studies.annotation.worth.sets import (
+from cxc_eccv.studies.annotation.label_quality.diversity import DEPTH, Likeness, compare_lists, correlate_scores
+from cxc_eccv.studies.annotation.label_quality.preferences import Strength
+from cxc_eccv.studies.annotation.label_quality.sets import (
     Multiplicity,
     check_sets,
     count_positives,
@@ -110,7 +110,7 @@ class AppraisalRequest(Intervals):
         runs: name of each model to its run, for bias and diversity.
         project: the annotation project of labels in the library, which knows the models that proposed the pairs.
         similarity: similarity of embeddings.
-        preferences: result of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
+        preferences: result of :func:`cxc_eccv.studies.annotation.label_quality.preferences.rate_preferences`.
     """
 
     split: str = "test"

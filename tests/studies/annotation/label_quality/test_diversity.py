@@ -6,10 +6,10 @@ from scipy.stats import kendalltau
 
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.studies.annotation.worth import diversity
-from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.worth.appraisal_tables import appraisal_to_tables, say_lacking
-from cxc_eccv.studies.annotation.worth.diversity import correlate_scores, place_first
+from cxc_eccv.studies.annotation.label_quality import diversity
+from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
+from cxc_eccv.studies.annotation.label_quality.appraisal_tables import appraisal_to_tables, say_lacking
+from cxc_eccv.studies.annotation.label_quality.diversity import correlate_scores, place_first
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings, TopK
 

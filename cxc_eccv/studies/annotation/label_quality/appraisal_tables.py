@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
-from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetQuality
-from cxc_eccv.studies.annotation.worth.bias import Biases, BiasOfSet
-from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
-from cxc_eccv.studies.annotation.worth.preferences import Strength
+from cxc_eccv.studies.annotation.label_quality.appraisal import Appraisal, SetCounts, SetQuality
+from cxc_eccv.studies.annotation.label_quality.bias import Biases, BiasOfSet
+from cxc_eccv.studies.annotation.label_quality.diversity import DEPTH, Likeness
+from cxc_eccv.studies.annotation.label_quality.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.result import group_by_reason

@@ -19,19 +19,19 @@ from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.studies.annotation.worth.appraisal import RECORDED, AppraisalRequest
-from cxc_eccv.studies.annotation.worth.appraisal import appraise as measure
-from cxc_eccv.studies.annotation.worth.appraisal_tables import (
+from cxc_eccv.studies.annotation.label_quality.appraisal import RECORDED, AppraisalRequest
+from cxc_eccv.studies.annotation.label_quality.appraisal import appraise as measure
+from cxc_eccv.studies.annotation.label_quality.appraisal_tables import (
     appraisal_to_json,
     appraisal_to_tables,
     render_labels,
     say_lacking,
 )
-from cxc_eccv.studies.annotation.worth.bias import bias_by_size, join_proposals, measure_bias, measure_gains
-from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
-from cxc_eccv.studies.annotation.worth.sets import find_verified
+from cxc_eccv.studies.annotation.label_quality.bias import bias_by_size, join_proposals, measure_bias, measure_gains
+from cxc_eccv.studies.annotation.label_quality.preferences import rate_preferences
+from cxc_eccv.studies.annotation.label_quality.sets import find_verified
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK

@@ -12,14 +12,14 @@ from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.studies.annotation.worth.bias import (
+from cxc_eccv.studies.annotation.label_quality.bias import (
     bias_by_size,
     join_proposals,
     measure_bias,
     measure_gains,
     score_sets,
 )
-from cxc_eccv.studies.annotation.worth.sets import find_searched
+from cxc_eccv.studies.annotation.label_quality.sets import find_searched
 
 MODELS = ("PVSE", "VSRN", "PCME", "ViLT", "CLIP")
 RECALL = [

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.ranking.ties import rank_labelled
 from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
+from cxc_eccv.studies.annotation.label_quality.sets import SIDES, find_searched, name_sides
 from cxc_eccv.studies.annotation.proposing import list_proposals
-from cxc_eccv.studies.annotation.worth.sets import SIDES, find_searched, name_sides
 from cxc_eccv.types import FloatArray, IntArray, Judgments, find_positions
 
 MOST = 8

@@ -16,8 +16,8 @@ from cxc_eccv.runs.eccv_model_rankings import read_machine_lists
 from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
-from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.worth.appraisal_tables import appraisal_to_tables
+from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
+from cxc_eccv.studies.annotation.label_quality.appraisal_tables import appraisal_to_tables
 from cxc_eccv.tasks.task import NotApplicable
 
 HEADER = "model,ranking,score,cid,iid,annotation,shortcoming,shortcoming2"

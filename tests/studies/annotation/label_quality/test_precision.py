@@ -1,4 +1,4 @@
-"""The worth of labels: the paper's counts from its files, loops over pairs by hand, and what is refused."""
+"""Precision and recall of labels: the paper's counts from its files, loops over pairs by hand, and what is refused."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,12 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.judgments.plausible import with_categories
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.worth.sets import count_positives, find_positives, find_verified, measure_labels
+from cxc_eccv.studies.annotation.label_quality.sets import (
+    count_positives,
+    find_positives,
+    find_verified,
+    measure_labels,
+)
 
 
 @pytest.fixture(scope="module")
