@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv.studies.asking.answer_files import read_answers
-from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.formats import formats
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.labelled import read_labelled

@@ -11,7 +11,8 @@ from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.project_files import SheetKey, add_words, hold
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.asking.answer_files import identify_worker
-from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.formats import find_format
+from cxc_eccv.studies.asking.image_addresses import find_images
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,
     Texts,
@@ -29,8 +30,8 @@ class Export:
     """Which questions are written, and how.
 
     Attributes:
-        form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
-        images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
+        form: a name of :func:`cxc_eccv.studies.asking.formats.formats`.
+        images: as for :func:`cxc_eccv.studies.asking.image_addresses.find_images`.
         texts: folder for :func:`cxc_eccv.studies.asking.questionnaire.read_texts`.
         practice: number of questions to practise on, which come first and are not saved.
         sheets: numbers of the sheets; None for all of the last round.

@@ -305,7 +305,7 @@ class Project:
 
         Answers that were imported before are ignored. A different answer of the same person to the same question is an
         error, unless ``replace`` lets the new one count. ``form`` is a name of
-        :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
+        :func:`cxc_eccv.studies.asking.formats.formats`; None to tell it by the suffix of each file.
         ``workers`` are the persons of the files, for files that do not name people.
         """
         with hold(self.folder):

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import require_keys, shown
-from cxc_eccv.studies.asking.exchange import find_format
-from cxc_eccv.studies.asking.formats import ACCOUNT, Record
+from cxc_eccv.studies.asking.formats import ACCOUNT, Record, find_format
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 
 ANSWER_SCHEMA = pa.schema(
@@ -138,7 +137,7 @@ def read_answers(
     Args:
         paths: one or more files, in any order.
         questionnaires: the questions.
-        form: one of :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
+        form: one of :func:`cxc_eccv.studies.asking.formats.formats`; None to tell it by the suffix of each file.
         replace: let the last of several answers of a person to a question count; the default raises.
         earlier: answers of whole sheets that are known, so that a part of these sheets counts here.
         workers: the person of each file, for files that do not name people.

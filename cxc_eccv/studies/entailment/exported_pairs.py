@@ -25,7 +25,8 @@ from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.formats import find_format
+from cxc_eccv.studies.asking.image_addresses import find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes

@@ -19,7 +19,8 @@ from cxc_eccv.sources.catalog import ALL
 from cxc_eccv.sources.collections.collection import collections
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import parse_json, read_table
-from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.formats import find_format
+from cxc_eccv.studies.asking.image_addresses import find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
 from cxc_eccv.studies.asking.questions import (
     CANDIDATE,

@@ -17,7 +17,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels, read_positives
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.formats import formats
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES
 

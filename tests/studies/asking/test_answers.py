@@ -11,7 +11,7 @@ from asked_samples import QUESTION, records_of, sample_sheets
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.studies.asking.answer_files import ANSWER_SCHEMA, Unfinished
 from cxc_eccv.studies.asking.answer_files import read_answers as read_all
-from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.formats import formats
 from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 

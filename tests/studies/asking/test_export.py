@@ -15,7 +15,8 @@ from asked_samples import sample_sheets
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.asking.answer_files import read_answers
-from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
+from cxc_eccv.studies.asking.formats import formats
+from cxc_eccv.studies.asking.image_addresses import COCO, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_questions, page_texts
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes

@@ -17,7 +17,7 @@ from page_checks import assert_quiet, assert_sound, list_complaints
 from PIL import Image
 
 from cxc_eccv.studies.asking.answer_files import Unfinished, read_answers
-from cxc_eccv.studies.asking.formats import MTURK
+from cxc_eccv.studies.asking.formats.mturk import FORMAT as MTURK
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,
     Texts,

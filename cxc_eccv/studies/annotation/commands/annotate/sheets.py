@@ -159,7 +159,7 @@ def export(
     """
     from cxc_eccv.studies.annotation.exporting import Export, export_questions
     from cxc_eccv.studies.asking.answer_files import identify_worker
-    from cxc_eccv.studies.asking.exchange import find_format
+    from cxc_eccv.studies.asking.formats import find_format
     from cxc_eccv.studies.asking.questions import assign_sheets
 
     exchange_format = find_format(form)

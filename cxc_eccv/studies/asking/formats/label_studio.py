@@ -208,7 +208,7 @@ def _single(values: list[object]) -> object:
     return values[0] if len(values) == 1 else values or None
 
 
-LABEL_STUDIO = Format(
+FORMAT = Format(
     name="label_studio",
     exported="one project per person, with its tasks and labeling configuration; in a shared one nobody gets whole "
     "sheets. Export answers as JSON. Images at /data/local-files need a Local Storage in each project",

@@ -1,9 +1,9 @@
-"""How questions go out and answers come back: the formats by name, and the addresses of the images that they show."""
+"""The addresses of the images that questions show, or the images themselves."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
@@ -11,38 +11,13 @@ from string import Formatter
 from PIL import Image
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.library import COCO_IMAGES, Split
-from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, MTURK, Format
-from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
 
 COCO = "coco"
 """Stands for the official addresses."""
 
 FIELDS = ("image_id", "file_name", "folder")
-
-
-def formats() -> Mapping[str, Format]:
-    """All formats by name."""
-    return {each.name: each for each in (CSV, HTML, JSONL, LABEL_STUDIO, MTURK)}
-
-
-def find_format(name: str | None, path: Path | None = None) -> Format:
-    """The format of this name; without a name, the format of a file's suffix."""
-    if name is not None and name not in formats():
-        raise UnknownName("format", name, formats())
-    of_ending = [form for form in formats().values() if path is not None and path.suffix.lower() == form.ending]
-    if name is None:
-        if not of_ending:
-            raise InvalidOption(f"{path}: the suffix tells no format; give one with --format: {', '.join(formats())}")
-        return of_ending[0]
-    if of_ending and formats()[name] not in of_ending:
-        others = " or ".join(form.name for form in of_ending)
-        raise InvalidOption(
-            f"{path}: the answers of {name} are files that end in {formats()[name].ending}; "
-            f"if this is another format, give --format {others}"
-        )
-    return formats()[name]
 
 
 def find_images(address: str | Path, names: Collection[str], split: Split) -> dict[str, str]:
