@@ -180,12 +180,12 @@ def encode(
 
 def _check_values(side: str | None, score: str, top_k: int) -> None:
     from cxc_eccv.types import check_whole
-    from cxc_eccv.types.model_options import SCORES
+    from cxc_eccv.types.model_options import PAIR_SCORES
 
     if side not in (None, "images", "captions"):
         raise UnknownName("side", side, ["images", "captions"])
-    if score not in SCORES:
-        raise UnknownName("score", score, SCORES)
+    if score not in PAIR_SCORES:
+        raise UnknownName("score", score, PAIR_SCORES)
     check_whole("top_k", top_k)
 
 

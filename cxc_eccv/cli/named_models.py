@@ -32,11 +32,11 @@ def check_model(model: str, images: Path | None = None, *, batch_size: int = 64,
 
 def check_packages(model: str) -> None:
     """Raise ExtraMissing if a package is not installed that every model needs, or this one by its name."""
-    from cxc_eccv.types.model_options import OF_OPEN_CLIP
+    from cxc_eccv.types.model_options import OPEN_CLIP_PREFIXES
 
     for package in PACKAGES["train"]:
         require(package, "train", "encoding needs")
-    if model.startswith(OF_OPEN_CLIP):
+    if model.startswith(OPEN_CLIP_PREFIXES):
         require("open_clip", "open_clip", f"the model {model} needs")
     if (Path(model) / "modules.json").is_file():
         require("sentence_transformers", "st", f"the model {model} needs")

@@ -18,10 +18,10 @@ from cxc_eccv.report import Report
 from cxc_eccv.report.files import PER_QUERY
 from cxc_eccv.report.loading import find_report, load_report
 from cxc_eccv.types import FloatArray, IntArray, Result
-from cxc_eccv.types.model_options import DATA_SETS, UNKNOWN
 from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
+from cxc_eccv.types.training_data import TRAINING_SETS, UNKNOWN_DATA
 from cxc_eccv.wording import heading_of, list_names
 
 NO_VALUES = (
@@ -299,7 +299,7 @@ def list_doubts(models: Sequence[ScoredReport]) -> list[str]:
 def training_notes(models: Sequence[ScoredReport]) -> list[str]:
     """What the models were trained on, if any of them says so."""
     trained_on = {model.name: model.report.trained_on for model in models}
-    unknown = DATA_SETS[UNKNOWN]
+    unknown = TRAINING_SETS[UNKNOWN_DATA]
     if set(trained_on.values()) == {unknown}:
         return []
     return [

@@ -30,7 +30,7 @@ from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.model_options import PLAIN, SCORES, Encoding
+from cxc_eccv.types.model_options import DEFAULT_ENCODING, PAIR_SCORES, Encoding
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000
@@ -52,7 +52,7 @@ def score_pairs(
     score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
     progress: bool = True,
 ) -> ScoresRun:
     """Score every image with every caption by an image-text-matching model.
@@ -194,8 +194,8 @@ class _PairScorer:
                 f"{loaded.name} ({type(model).__name__}) does not score pairs; give one of "
                 f"{', '.join(CROSS_ENCODERS)}, or use encode for its embeddings"
             )
-        if score not in SCORES:
-            raise UnknownName("score", score, SCORES)
+        if score not in PAIR_SCORES:
+            raise UnknownName("score", score, PAIR_SCORES)
         if score != "itm" and not isinstance(model, ContrastiveMatcher):
             raise InvalidOption(f"score {score}: {type(model).__name__} has only a matching head; leave the score out")
         self._model = model
@@ -206,7 +206,7 @@ class _PairScorer:
         self._first = (
             encoder_token(loaded.tokenizer, model) if self._sums and model.config.model_type == "blip" else None
         )
-        self.prepare = image_input(loaded, PLAIN)
+        self.prepare = image_input(loaded, DEFAULT_ENCODING)
 
     def read(self, texts: Sequence[str]) -> tuple[list[Tokens], int]:
         """The tokens of texts, and the number of texts that exceed the model's context and were cut."""
@@ -301,7 +301,7 @@ def rerank(
     score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
     progress: bool = True,
 ) -> RankingsRun:
     """Re-rank the top items of a dual encoder by the scores of an image-text-matching model.
@@ -369,7 +369,7 @@ def find_candidates(run: Run, image_ids: IntArray, caption_ids: IntArray, top_k:
                 "them too, or name the split from which it was made."
             )
     ids = {"i2t": (image_ids, caption_ids), "t2i": (caption_ids, image_ids)}
-    readers = {direction: [TopRows(Judgments.of_nothing(*pair), top_k)] for direction, pair in ids.items()}
+    readers = {direction: [TopRows(Judgments.empty(*pair), top_k)] for direction, pair in ids.items()}
     ranked(run).rank_all({}, readers)
     return {name: find_positions(reader.result.ids, ids[name][1])[0] for name, (reader,) in readers.items()}
 

@@ -29,7 +29,8 @@ from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.model_options import PLAIN, Encoding, name_collections
+from cxc_eccv.types.model_options import DEFAULT_ENCODING, Encoding
+from cxc_eccv.types.training_data import name_collections
 from cxc_eccv.writing import check_output
 
 
@@ -39,7 +40,7 @@ def encode(
     images: str | Path | Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
     output: str | Path | None = None,
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
     processor: Any = None,  # noqa: ANN401 - see load_model
     device: str | None = None,
     dtype: str | None = None,
@@ -99,7 +100,7 @@ def encode_to_file(
     *,
     images: str | Path | Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
 ) -> EmbeddingsRun | None:
     """Encode as :func:`encode` does, but only the first process gets the run: it may be large, and the file has it."""
     return _Work(model, images, captions, encoding).run(check_output(output, FORMATS), progress=True)
@@ -111,7 +112,7 @@ def encode_once(
     *,
     images: Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
     progress: bool = True,
 ) -> tuple[EmbeddingsRun, bool]:
     """Encode, or reuse a cached encoding; returns the run and whether it was cached.

@@ -18,7 +18,7 @@ from cxc_eccv.runs.run import AnyRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import IntArray, find_sides
 from cxc_eccv.types.ids import check_type
-from cxc_eccv.types.model_options import PLAIN, Encoding
+from cxc_eccv.types.model_options import DEFAULT_ENCODING, Encoding
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -30,7 +30,7 @@ def evaluate_model(
     *,
     images: str | Path | None = None,
     embeddings: str | Path | None = None,
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = DEFAULT_ENCODING,
     data_dir: str | Path | Library | None = None,
     progress: bool = True,
     **fields: Unpack[Fields],

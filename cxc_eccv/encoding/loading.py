@@ -58,7 +58,7 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, refus
 from cxc_eccv.extras import require
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.run import GALLERY, QUERY, SIMILARITIES, SYMMETRIC, check_name
-from cxc_eccv.types.model_options import DTYPES, check_dtype, check_source
+from cxc_eccv.types.model_options import TORCH_DTYPES, check_dtype, check_source
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -364,7 +364,7 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     name = str(dtype).removeprefix("torch.") if dtype is not None else None
     check_dtype(name)
-    return None if name is None else getattr(torch, DTYPES[name])
+    return None if name is None else getattr(torch, TORCH_DTYPES[name])
 
 
 def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401

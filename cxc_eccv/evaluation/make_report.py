@@ -26,7 +26,6 @@ from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import find_encoding, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import SIDES, find_positions
-from cxc_eccv.types.model_options import FROM_CARD, check_training_data
 from cxc_eccv.types.provenance import (
     DataFacts,
     EncodingFacts,
@@ -37,6 +36,7 @@ from cxc_eccv.types.provenance import (
     RunFacts,
     find_options,
 )
+from cxc_eccv.types.training_data import FROM_CARD, check_training_data
 from cxc_eccv.unjudged.judges import Judge
 
 

@@ -18,8 +18,10 @@ from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
 from cxc_eccv.types.provenance import LabelFacts
 
-OTHERS = {
-    **dict.fromkeys(("labels", "ratings", "degrees"), "labels with gains"),
+NEEDED_LABELS = {
+    "labels": "labels with gains",
+    "ratings": "labels with gains",
+    "degrees": "labels with gains",
     "matches": "matches of categories",
     "rated": "rated pairs",
 }
@@ -31,40 +33,52 @@ def find_sources(sources: str | Sequence[str] | None, library: Library, split: s
 
     They are the named ones; without names the library's plain tables, as no task reads these.
     """
-    sources = library.table_names if sources is None else [sources] if isinstance(sources, str) else sources
-    known = [name for name, source in sources_of(library).items() if source.official]
+    if sources is None:
+        sources = library.table_names
+    elif isinstance(sources, str):
+        sources = [sources]
+    official = [name for name, source in sources_of(library).items() if source.official]
     if not sources:
-        raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(known)}")
+        raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(official)}")
     for name in sources:
-        if name not in known:
-            raise UnknownName("source of labels", name, known)
+        if name not in official:
+            raise UnknownName("source of labels", name, official)
         if list(sources).count(name) > 1:
             raise InvalidOption(f"sources (--sources) has {name} twice; name it once")
-        if all(gather(library.split(split), direction, name, Thresholds()) is None for direction in DIRECTIONS):
+        if not _has_labels(library.split(split), name):
             raise InvalidOption(f"sources (--sources): {name} has no labels of the {split} split; leave it out")
-    return tuple(name for name in known if name in sources)
+    return tuple(name for name in official if name in sources)
+
+
+def _has_labels(split: Split, source: str) -> bool:
+    return any(gather(split, direction, source, Thresholds()) is not None for direction in DIRECTIONS)
 
 
 def describe_sources(sources: Sequence[str], split: Split) -> LabelFacts:
     """The sources, and facts about each label file."""
-    files = {name: split.labels(name) for name in sources if name in split.library.label_names}
-    facts = {
-        name: replace(file.summary, sha256=hash_content(file.path)) for name, file in files.items() if file is not None
-    }
+    facts = {}
+    for name in sources:
+        file = split.labels(name) if name in split.library.label_names else None
+        if file is not None:
+            facts[name] = replace(file.summary, sha256=hash_content(file.path))
     return LabelFacts(sources=tuple(sources), policy="union", files=facts)
 
 
 def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]:
     """Part to the earlier one whose queries, gallery and positives it repeats, from key, direction and judgments."""
-    first: dict[tuple[object, ...], str] = {}
+    first_keys: dict[tuple[object, ...], str] = {}
     repeats = {}
     for key, direction, judgments in judged:
-        values = (getattr(judgments, field.name) for field in fields(judgments))
-        content = (value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
-        earlier = first.setdefault((direction, *content), key)
-        if earlier != key:
-            repeats[key] = earlier
+        first_key = first_keys.setdefault((direction, *_read_content(judgments)), key)
+        if first_key != key:
+            repeats[key] = first_key
     return repeats
+
+
+def _read_content(judgments: Judgments) -> list[object]:
+    """The values of the fields, arrays as their bytes."""
+    values = [getattr(judgments, field.name) for field in fields(judgments)]
+    return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
 
 
 def keep_labels(sources: str | Sequence[str] | None, library: Library) -> str:
@@ -72,7 +86,8 @@ def keep_labels(sources: str | Sequence[str] | None, library: Library) -> str:
     if sources is not None:
         return "leave out sources (--sources)"
     tables = library.table_names
-    return f"leave out the {'table' if len(tables) == 1 else 'tables'} of labels {', '.join(tables)} (--labels)"
+    noun = "table" if len(tables) == 1 else "tables"
+    return f"leave out the {noun} of labels {', '.join(tables)} (--labels)"
 
 
 def why_not_relabelled(task: Task, remedy: str = "") -> str | None:
@@ -86,23 +101,24 @@ def why_not_relabelled(task: Task, remedy: str = "") -> str | None:
 
 
 def _refusal(reads: str, remedy: str) -> str:
-    return f"sources of labels replace positives, but this needs {OTHERS[reads]}; {remedy}"
+    return f"sources of labels replace positives, but this needs {NEEDED_LABELS[reads]}; {remedy}"
 
 
 def drop_other_labels(
     task: Task, parts: Mapping[str, tuple[Variant[Spec], ...]], remedy: str
 ) -> tuple[dict[str, tuple[Variant[Spec], ...]], dict[str, str]]:
     """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
-    kept = {}
+    fitting = {}
     reasons = {}
     for part, variants in parts.items():
-        lost = {variant.label: variant.spec.reads for variant in variants if variant.spec.reads in OTHERS}
-        kept[part] = tuple(variant for variant in variants if variant.label not in lost)
-        if lost and not kept[part]:
-            reasons[f"{task.name}/{part}"] = _refusal(next(iter(lost.values())), remedy)
-        else:
-            reasons |= {f"{task.name}/{part}/{label}": _refusal(reads, remedy) for label, reads in lost.items()}
-    return kept, reasons
+        fitting[part] = tuple(variant for variant in variants if variant.spec.reads not in NEEDED_LABELS)
+        others = [variant for variant in variants if variant.spec.reads in NEEDED_LABELS]
+        if others and not fitting[part]:
+            reasons[f"{task.name}/{part}"] = _refusal(others[0].spec.reads, remedy)
+            continue
+        for variant in others:
+            reasons[f"{task.name}/{part}/{variant.label}"] = _refusal(variant.spec.reads, remedy)
+    return fitting, reasons
 
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
@@ -113,15 +129,15 @@ def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     if not sources or why_not_relabelled(task) is not None:
         return task
 
-    def merge_once(split: Split, direction: str) -> Judgments:
+    def merge_positives(split: Split, direction: str) -> Judgments:
         """The judgments, which many runs share."""
         key = ("relabelled", task.name, direction, sources)
-        return split.once(key, lambda: _merge_for(split, task, direction, sources))
+        return split.cached(key, lambda: _merge_for(split, task, direction, sources))
 
     def judge(split: Split, direction: str) -> Judgments:
-        return _find_verdicts(split, direction, merge_once(split, direction), sources)
+        return _find_verdicts(split, direction, merge_positives(split, direction), sources)
 
-    parts = (replace(part, ranks=merge_once, verdicts=judge) if part.ranks else part for part in task.parts)
+    parts = [replace(part, ranks=merge_positives, verdicts=judge) if part.ranks else part for part in task.parts]
     return replace(task, parts=tuple(parts))
 
 
@@ -132,18 +148,21 @@ def _find_verdicts(split: Split, direction: str, positives: Judgments, sources: 
     pairs = merge(split, direction, sources=sources)
     queries = pairs.query_ids[pairs.queries]
     items = pairs.gallery_ids[pairs.items]
-    linked = np.isin(
+    linked_queries, linked_items = find_positives(split, direction, ("coco",))
+    is_linked = np.isin(
         number_pairs(queries, items, pairs.query_ids, pairs.gallery_ids),
-        number_pairs(*find_positives(split, direction, ("coco",)), pairs.query_ids, pairs.gallery_ids),
+        number_pairs(linked_queries, linked_items, pairs.query_ids, pairs.gallery_ids),
     )
-    verdicts = np.where(pairs.positive, np.where(linked, LINKED, FOUND), NEGATIVE)
-    kept = np.isin(queries, positives.query_ids)
+    verdicts = np.full(queries.size, NEGATIVE)
+    verdicts[pairs.positive] = FOUND
+    verdicts[pairs.positive & is_linked] = LINKED
+    is_ranked = np.isin(queries, positives.query_ids)
     judged = Judgments.from_pairs(
         positives.query_ids,
         positives.gallery_ids,
-        queries[kept],
-        items[kept],
-        gains=verdicts[kept],
+        queries[is_ranked],
+        items[is_ranked],
+        gains=verdicts[is_ranked],
         without_self=positives.without_self,
     )
     return replace(judged, unreachable=positives.unreachable)
@@ -152,25 +171,27 @@ def _find_verdicts(split: Split, direction: str, positives: Judgments, sources: 
 def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:
     """Merged positives within each query's fold; unreachable ones count if all sources of the task are named."""
     judged = task.judgments(split, direction)
-    queries, items = split.once(("positives", direction, sources), lambda: find_positives(split, direction, sources))
-    rows, asked = find_positions(queries, judged.query_ids)
-    columns, ranked = find_positions(items, judged.gallery_ids)
-    kept = asked & ranked & (judged.folds[0][rows] == judged.folds[1][columns])
+    queries, items = split.cached(("positives", direction, sources), lambda: find_positives(split, direction, sources))
+    rows, has_query = find_positions(queries, judged.query_ids)
+    columns, has_item = find_positions(items, judged.gallery_ids)
+    query_folds, gallery_folds = judged.folds
+    is_ranked = has_query & has_item & (query_folds[rows] == gallery_folds[columns])
     all_named = set(task.label_sources) <= {*sources, LABEL_FILES}
     unreachable = judged.unreachable if all_named else np.zeros_like(judged.unreachable)
-    left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
-    if not left.any():
+    n_positives = np.bincount(rows[is_ranked], minlength=judged.query_ids.size) + unreachable
+    has_positives = n_positives > 0
+    if not has_positives.any():
         raise NotApplicable(f"{', '.join(sources)} have no positive of its queries")
     merged = Judgments.from_pairs(
-        judged.query_ids[left],
+        judged.query_ids[has_positives],
         judged.gallery_ids,
-        queries[kept],
-        items[kept],
+        queries[is_ranked],
+        items[is_ranked],
         without_self=judged.without_self,
-        query_folds=None if judged.query_folds is None else judged.query_folds[left],
+        query_folds=None if judged.query_folds is None else query_folds[has_positives],
         gallery_folds=judged.gallery_folds,
     )
-    return replace(merged, unreachable=unreachable[left])
+    return replace(merged, unreachable=unreachable[has_positives])
 
 
 def find_positives(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:

@@ -17,7 +17,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.ids import check_type, shorten
-from cxc_eccv.types.model_options import check_training_data
+from cxc_eccv.types.training_data import check_training_data
 from cxc_eccv.unjudged.judges import AnyJudge, Judge, read_judge
 from cxc_eccv.unjudged.policies import Classifier, policies
 

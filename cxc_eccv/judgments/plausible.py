@@ -84,7 +84,7 @@ def category_matches(split: Split, direction: str) -> CategoryMatches:
         raise UnknownName("direction of plausible matches", direction, CROSS_MODAL)
     image_ids, present = with_categories(split)
     # Shared by both directions, as it multiplies all classes with each other.
-    classes, distances = split.once("classes of categories", lambda: _classes_of(present))
+    classes, distances = split.cached("classes of categories", lambda: _classes_of(present))
     places, known = find_positions(split.caption_image_ids, image_ids)
     captions = split.caption_ids[known], classes[places[known]]
     (query_ids, of_queries), (gallery_ids, of_gallery) = orient((image_ids, classes), captions, direction)

@@ -11,9 +11,9 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json, shape_of, to_json
-from cxc_eccv.types.model_options import UNKNOWN, describe_training_data
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.strict_json import TEXT, Each, Shape, check_shape, decode_json
+from cxc_eccv.types.training_data import UNKNOWN_DATA, describe_training_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class ReportData:
             >>> ReportData(()).training_data
             ('unknown',)
         """
-        return self.provenance.trained_on or (UNKNOWN,)
+        return self.provenance.trained_on or (UNKNOWN_DATA,)
 
     @property
     def trained_on(self) -> str:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from cxc_eccv.errors import MalformedRun, refuse_long_name
+from cxc_eccv.types.model_options import EMBEDDING_SUFFIXES
 
 REPORT = "report.json"
-ARRAYS = (".npz", ".safetensors")
 
 
 def find_files(path: str | Path) -> list[Path]:
@@ -18,7 +18,7 @@ def find_files(path: str | Path) -> list[Path]:
     folder = path.parent if path.name == REPORT else path
     if not (folder / REPORT).is_file():
         return [path]
-    files = [file for file in folder.iterdir() if file.suffix in ARRAYS]
+    files = [file for file in folder.iterdir() if file.suffix in EMBEDDING_SUFFIXES]
     if len(files) == 1:
         return files
     raise MalformedRun(

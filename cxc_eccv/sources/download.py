@@ -379,7 +379,7 @@ class RawFiles:
             >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
             ['query_id', 'item_id']
         """
-        return self.once((name, reader), lambda: reader(self.path(name)))
+        return self.cached((name, reader), lambda: reader(self.path(name)))
 
     def read_optional(self, name: str, reader: Callable[[Path], Content]) -> Content | None:
         """The content of a file that is never downloaded; None if it is missing."""
@@ -423,13 +423,13 @@ class RawFiles:
         """Hex sha256 over names and hashes of the raw files read so far."""
         return fingerprint_files(self._files)
 
-    def once(self, key: object, read: Callable[[], Content]) -> Content:
+    def cached(self, key: object, read: Callable[[], Content]) -> Content:
         """Call ``read`` once for each key and keep the result, which must depend only on raw files.
 
         Example:
             >>> from cxc_eccv.sources.library import Library
             >>> library = Library("sample")
-            >>> library.once("answer", lambda: 42), library.once("answer", lambda: 43)
+            >>> library.cached("answer", lambda: 42), library.cached("answer", lambda: 43)
             (42, 42)
         """
         if key not in self._contents:

@@ -98,7 +98,7 @@ class Library(RawFiles):
             DataError: the available raw files do not hold it; the message says which file does and where to get it.
         """
         declared = find_collection(collection) if isinstance(collection, str) else collection
-        return self.once(("split", declared, name), lambda: self._open_split(declared, name))
+        return self.cached(("split", declared, name), lambda: self._open_split(declared, name))
 
     def has_collection(self, collection: Collection) -> bool:
         """Whether the raw files of a collection are on this machine; the default one is downloaded when it is read."""
@@ -107,17 +107,17 @@ class Library(RawFiles):
 
     def read_splits(self, collection: Collection) -> Mapping[str, SplitTables]:
         """Images and captions of the splits of a collection that the available files hold, by name."""
-        splits = self.once(("collection", collection.name), lambda: self._read_collection(collection))
+        splits = self.cached(("collection", collection.name), lambda: self._read_collection(collection))
         if not self.restval_in_train:
             return splits
-        return self.once(("folded", collection.name), lambda: readers.fold_restval(splits))
+        return self.cached(("folded", collection.name), lambda: readers.fold_restval(splits))
 
     def descriptions(self, collection: Collection) -> pa.Table | None:
         """Texts that represent the images of a collection, as captions of these; None if its captions do."""
         if collection.descriptions is None:
             return None
         names, read = collection.descriptions
-        return self.once(("descriptions", collection.name), lambda: read([self.path(name) for name in names]))
+        return self.cached(("descriptions", collection.name), lambda: read([self.path(name) for name in names]))
 
     def _read_collection(self, collection: Collection) -> Mapping[str, SplitTables]:
         splits = collection.read(self._find_files(collection))
@@ -131,12 +131,12 @@ class Library(RawFiles):
         """Objects in the images that Visual Genome shares with COCO, by COCO's ids, from the user's files if named."""
         named = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
         files = [self.record(name, path) if path else self.path(name) for name, path in named.items()]
-        return self.once(("visual_genome", *files), lambda: readers.read_visual_genome(files))
+        return self.cached(("visual_genome", *files), lambda: readers.read_visual_genome(files))
 
     @property
     def mined_files(self) -> dict[str, tuple[Path, MinedPairs]]:
         """Path and pairs of the files of weak positives, under their names in :meth:`files_used`."""
-        return self.once("mined", self._read_mined)
+        return self.cached("mined", self._read_mined)
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Library(RawFiles):
         Raises:
             DataError: a file is missing or malformed, or two files hold labels of the same name and split.
         """
-        return tuple(self.once("labels", self._read_labels))
+        return tuple(self.cached("labels", self._read_labels))
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -158,13 +158,13 @@ class Library(RawFiles):
         """The label files that the library was opened with, under their names in :meth:`files_used`."""
         return {
             f"labels_{name}_{RAW_SPLIT[split]}": file
-            for name, by_split in self.once("labels", self._read_labels).items()
+            for name, by_split in self.cached("labels", self._read_labels).items()
             for split, file in by_split.items()
         }
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
-        table = self.once("invalid", readers.invalid_items)
+        table = self.cached("invalid", readers.invalid_items)
         return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
 
     def _read_mined(self) -> dict[str, tuple[Path, MinedPairs]]:
@@ -348,9 +348,9 @@ class Split:
                 digest.update(content.encode(errors="surrogatepass"))
         return digest.hexdigest()
 
-    def once(self, key: object, read: Callable[[], Content]) -> Content:
-        """Call ``read`` once for each key of this split, as :meth:`Library.once` does."""
-        return self.library.once((self.collection.name, self.name, key), read)
+    def cached(self, key: object, read: Callable[[], Content]) -> Content:
+        """Call ``read`` once for each key of this split, as :meth:`Library.cached` does."""
+        return self.library.cached((self.collection.name, self.name, key), read)
 
     def ratings(self, kind: str) -> pa.Table:
         """CxC ratings: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
@@ -358,7 +358,7 @@ class Split:
         Raises:
             MalformedSource: the file is malformed, or has an id outside the split.
         """
-        return self.once(("cxc", kind), lambda: self._read_ratings(kind))
+        return self.cached(("cxc", kind), lambda: self._read_ratings(kind))
 
     def annotators(self, kind: str) -> pa.Table | None:
         """CxC's ratings by single annotators; None if the file (``_raw.csv``) is missing, as it is never downloaded.
@@ -376,11 +376,11 @@ class Split:
             labels: ``eccv``, ``cxc`` or ``original``.
             direction: ``i2t`` or ``t2i``.
         """
-        return self.once(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
+        return self.cached(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
 
     def categories(self) -> CategorySets:
         """Category presence of the images, in Karpathy order."""
-        return self.once("categories", self._read_categories)
+        return self.cached("categories", self._read_categories)
 
     def instances(self, path: Path | None = None) -> Instances:
         """Annotations of COCO's images, with boxes if the full files are available, else as category sets.
@@ -390,7 +390,7 @@ class Split:
                 them may list images of other splits too.
         """
         paths = self._category_files() if path is None else [self.library.record("instances", path)]
-        parts = [self.library.once(("instances", file), partial(readers.read_instances, file)) for file in paths]
+        parts = [self.library.cached(("instances", file), partial(readers.read_instances, file)) for file in paths]
         images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
         return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
@@ -410,7 +410,7 @@ class Split:
         if path is None or pairs is None:
             return None
         check = partial(self.check_pairs, path, pairs.table, pairs.facts["data"], "mined from")
-        self.once("mined", partial(check, "mine again with cxc-eccv mine"))
+        self.cached("mined", partial(check, "mine again with cxc-eccv mine"))
         self.library.record(name, path)
         return pairs
 
@@ -427,7 +427,7 @@ class Split:
         file = self.library.label_files.get(recorded)
         if file is None or not self.collection.is_default:
             return None
-        self.once(("labels", name), lambda: self.library.check_labels(file))
+        self.cached(("labels", name), lambda: self.library.check_labels(file))
         self.library.record(recorded, file.path)
         return file
 

@@ -19,7 +19,7 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.ids import check_type
-from cxc_eccv.types.model_options import PLAIN, Encoding
+from cxc_eccv.types.model_options import DEFAULT_ENCODING, Encoding
 
 with needs_extra("train", subject="RetrievalCallback needs"):
     from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -100,7 +100,7 @@ class RetrievalCallback(TrainerCallback):
         images: str | Path | None = None,
         every: int | None = None,
         processor: Any = None,  # noqa: ANN401 - see load_model
-        encoding: Encoding = PLAIN,
+        encoding: Encoding = DEFAULT_ENCODING,
         **fields: Unpack[Fields],
     ) -> None:
         if every is not None:

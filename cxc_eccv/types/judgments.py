@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -114,7 +115,9 @@ class Judgments:
         pair_items: ArrayLike,
         *,
         gains: ArrayLike | None = None,
-        **options: Any,  # noqa: ANN401 - the remaining fields, forwarded
+        without_self: bool = False,
+        query_folds: IntArray | None = None,
+        gallery_folds: IntArray | None = None,
     ) -> Judgments:
         """Build from parallel arrays of (query id, positive id) pairs.
 
@@ -124,7 +127,9 @@ class Judgments:
             pair_queries: (P,) query id of each positive pair, all in ``query_ids``.
             pair_items: (P,) item id; positives outside ``gallery_ids`` are counted as unreachable.
             gains: (P,) graded relevance of each pair; the pairs are then all judged pairs.
-            **options: ``without_self``, ``query_folds``, ``gallery_folds``.
+            without_self: whether a query is in the gallery and must be left out of its ranking.
+            query_folds: (Q,) fold numbers of the queries, or None.
+            gallery_folds: (N,) fold numbers of the gallery items, or None.
 
         Raises:
             DataError: an unknown query, a duplicated pair, a query without a positive.
@@ -135,28 +140,41 @@ class Judgments:
         if not known.all():
             raise DataError(f"pair names query {np.asarray(pair_queries)[~known][0]}, which is not in query_ids")
         columns, reachable = find_positions(pair_items, gallery)
-        outside = ~reachable if gains is None else ~reachable & (np.asarray(gains) > 0)
-        unreachable = np.bincount(rows[outside], minlength=queries.size)
-        rows = rows[reachable]
-        columns = columns[reachable]
-        order = np.argsort(rows * gallery.size + columns)
-        rows = rows[order]
-        columns = columns[order]
-        twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(columns) == 0))
-        if twice.size:
-            query = queries[rows[twice[0]]]
-            item = gallery[columns[twice[0]]]
+        grades = None if gains is None else np.asarray(gains, dtype=np.float64)
+        lost = ~reachable if grades is None else ~reachable & (grades > 0)
+        entries = np.flatnonzero(reachable)
+        pair_numbers = rows[entries] * gallery.size + columns[entries]
+        order = np.argsort(pair_numbers)
+        entries = entries[order]
+        repeats = np.flatnonzero(np.diff(pair_numbers[order]) == 0)
+        if repeats.size:
+            entry = entries[repeats[0]]
+            query = queries[rows[entry]]
+            item = gallery[columns[entry]]
             raise DataError(f"the pair of query {query} and item {item} occurs twice; give every pair once")
-        indptr = make_indptr(np.bincount(rows, minlength=queries.size))
-        grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
-        return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
+        return cls(
+            query_ids=queries,
+            gallery_ids=gallery,
+            indptr=make_indptr(np.bincount(rows[entries], minlength=queries.size)),
+            indices=columns[entries],
+            unreachable=np.bincount(rows[lost], minlength=queries.size),
+            without_self=without_self,
+            query_folds=query_folds,
+            gallery_folds=gallery_folds,
+            gains=None if grades is None else grades[entries],
+        )
 
     @classmethod
-    def of_nothing(cls, query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
+    def empty(cls, query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
         """Judgments without any pair, under which ties are ordered by id; every query has an unreachable positive."""
-        indptr = np.zeros(query_ids.size + 1, dtype=np.int64)
-        unreachable = np.ones(query_ids.size, dtype=np.int64)
-        return cls(query_ids, gallery_ids, indptr, np.empty(0, dtype=np.int64), unreachable, without_self)
+        return cls(
+            query_ids=query_ids,
+            gallery_ids=gallery_ids,
+            indptr=np.zeros(query_ids.size + 1, dtype=np.int64),
+            indices=np.empty(0, dtype=np.int64),
+            unreachable=np.ones(query_ids.size, dtype=np.int64),
+            without_self=without_self,
+        )
 
     def with_gains(self, rows: IntArray, columns: IntArray, gains: ArrayLike) -> Judgments:
         """Judgments with gains of further pairs, which are given by positions of queries and of gallery items.
@@ -168,7 +186,7 @@ class Judgments:
             ([1, 2], [0.5, 1.0])
         """
         size = self.gallery_ids.size
-        added = rows * self.gallery_ids.size + columns
+        added = rows * size + columns
         pairs = np.append(self.rows * size + self.indices, added)
         grades = np.append(np.asarray(self.gains), np.broadcast_to(gains, added.shape))
         order = np.argsort(pairs)
@@ -186,23 +204,25 @@ class Judgments:
             >>> rest.query_ids.tolist(), rest.gallery_ids.tolist(), rest.n_positives.tolist()
             ([7], [1], [1])
         """
-        queries = ~np.isin(self.query_ids, query_ids)
-        items = ~np.isin(self.gallery_ids, gallery_ids)
-        entries = queries[self.rows] & items[self.indices]
-        positive = entries if self.gains is None else entries & (self.gains > 0)
-        queries &= np.bincount(self.rows[positive], minlength=queries.size) > 0
-        entries = entries & queries[self.rows]
-        counts = np.bincount(self.rows[entries], minlength=queries.size)[queries]
+        rows = self.rows
+        keeps_query = ~np.isin(self.query_ids, query_ids)
+        keeps_item = ~np.isin(self.gallery_ids, gallery_ids)
+        keeps_entry = keeps_query[rows] & keeps_item[self.indices]
+        is_positive = keeps_entry if self.gains is None else keeps_entry & (self.gains > 0)
+        keeps_query &= np.bincount(rows[is_positive], minlength=keeps_query.size) > 0
+        keeps_entry &= keeps_query[rows]
+        counts = np.bincount(rows[keeps_entry], minlength=keeps_query.size)
+        new_positions = np.cumsum(keeps_item) - 1
         return replace(
             self,
-            query_ids=self.query_ids[queries],
-            gallery_ids=self.gallery_ids[items],
-            indptr=make_indptr(counts),
-            indices=(np.cumsum(items) - 1)[self.indices[entries]],
-            unreachable=self.unreachable[queries],
-            query_folds=None if self.query_folds is None else self.query_folds[queries],
-            gallery_folds=None if self.gallery_folds is None else self.gallery_folds[items],
-            gains=None if self.gains is None else self.gains[entries],
+            query_ids=self.query_ids[keeps_query],
+            gallery_ids=self.gallery_ids[keeps_item],
+            indptr=make_indptr(counts[keeps_query]),
+            indices=new_positions[self.indices[keeps_entry]],
+            unreachable=self.unreachable[keeps_query],
+            query_folds=None if self.query_folds is None else self.query_folds[keeps_query],
+            gallery_folds=None if self.gallery_folds is None else self.gallery_folds[keeps_item],
+            gains=None if self.gains is None else self.gains[keeps_entry],
         )
 
     @property
@@ -336,15 +356,15 @@ def look_up_gains(
             f"{metric} of query {top.query_ids[0]} looks at the top {shown}, but its ranking holds {top.depth} "
             f"items. Rank at least {shown} items."
         )
-    columns, known = find_positions(top.ids[:, :shown], judgments.gallery_ids)
     size = judgments.gallery_ids.size
+    columns, in_gallery = find_positions(top.ids[:, :shown], judgments.gallery_ids)
     pairs = np.arange(top.query_ids.size)[:, None] * size + columns
     judged_pairs = judgments.rows * size + judgments.indices  # ascending
     if not judged_pairs.size:  # all positives are outside the gallery
         return np.zeros(pairs.shape), np.zeros(pairs.shape, dtype=bool)
-    places = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
-    judged = known & (judged_pairs[places] == pairs)
-    return np.where(judged, judgments.gains[places], 0.0), judged
+    entries = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
+    is_judged = in_gallery & (judged_pairs[entries] == pairs)
+    return np.where(is_judged, judgments.gains[entries], 0.0), is_judged
 
 
 def _check_degrees(judgments: Judgments, gains: FloatArray, metric: str) -> None:
@@ -393,14 +413,16 @@ class PositiveRanks:
         rises = np.append(True, (np.diff(self.ranks) > 0) | (np.diff(rows) > 0))[: rows.size]
         bad = np.flatnonzero((self.ranks < 1) | (self.ranks > self.n_gallery[rows]) | ~rises)
         if bad.size:
+            query = rows[bad[0]]
             raise MalformedRun(
-                f"query {self.query_ids[rows[bad[0]]]} has rank {self.ranks[bad[0]]}; the ranks of its positives must "
-                f"increase, from 1 to at most {self.n_gallery[rows[bad[0]]]}, the size of its gallery"
+                f"query {self.query_ids[query]} has rank {self.ranks[bad[0]]}; the ranks of its positives must "
+                f"increase, from 1 to at most {self.n_gallery[query]}, the size of its gallery"
             )
         bad = np.flatnonzero((self.n_positives < n_ranks) | (self.n_positives < 1))
         if bad.size:
+            query = bad[0]
             raise MalformedRun(
-                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {n_ranks[bad[0]]} ranks; R "
+                f"query {self.query_ids[query]} has R = {self.n_positives[query]} and {n_ranks[query]} ranks; R "
                 "counts every positive and is at least 1"
             )
 
@@ -413,12 +435,16 @@ class PositiveRanks:
             [2, 1]
         """
         sizes = np.array([len(row) for row in ranks], dtype=np.int64)
-        given = frozen_ints(n_positives)
-        flat = np.array([rank for row in ranks for rank in row] or np.empty(0, dtype=np.int64))
-        queries = np.arange(sizes.size)
-        gallery = np.full(sizes.size, n_gallery)
-        counts = given if given.size else sizes
-        return cls(queries, make_indptr(sizes), flat, counts, gallery, np.zeros_like(sizes))
+        stated = frozen_ints(n_positives)
+        flat = list(itertools.chain.from_iterable(ranks))
+        return cls(
+            query_ids=np.arange(sizes.size),
+            indptr=make_indptr(sizes),
+            ranks=np.array(flat) if flat else np.empty(0, dtype=np.int64),
+            n_positives=stated if stated.size else sizes,
+            n_gallery=np.full(sizes.size, n_gallery),
+            ties=np.zeros_like(sizes),
+        )
 
     @property
     def rows(self) -> IntArray:
@@ -478,12 +504,19 @@ class JudgedRanks:
     @classmethod
     def of(cls, items: Sequence[Sequence[tuple[int, int]]], n_gallery: int = 100) -> JudgedRanks:
         """Pairs of rank and verdict written by hand, one ascending list per query."""
-        flat = np.array([pair for row in items for pair in row], dtype=np.int64).reshape(-1, 2)
         sizes = np.array([len(row) for row in items])
-        positives = np.array([sum(verdict > 0 for _, verdict in row) for row in items])
-        queries = np.arange(sizes.size)
-        whole = np.full(sizes.size, n_gallery)
-        return cls(queries, make_indptr(sizes), flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
+        flat = np.array(list(itertools.chain.from_iterable(items)), dtype=np.int64).reshape(-1, 2)
+        ranks, verdicts = flat.T
+        rows = np.repeat(np.arange(sizes.size), sizes)
+        return cls(
+            query_ids=np.arange(sizes.size),
+            indptr=make_indptr(sizes),
+            ranks=ranks,
+            verdicts=verdicts,
+            n_positives=np.bincount(rows[verdicts > 0], minlength=sizes.size),
+            n_gallery=np.full(sizes.size, n_gallery),
+            ties=np.zeros_like(sizes),
+        )
 
     @property
     def rows(self) -> IntArray:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cxc_eccv.comparison.published import eccv_caption_table
-from cxc_eccv.types.model_options import FROM_CARD
+from cxc_eccv.types.training_data import FROM_CARD
 
 pytestmark = pytest.mark.thorough
 

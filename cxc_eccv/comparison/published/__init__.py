@@ -21,8 +21,8 @@ from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.statistics.agreement import GUARD_DIGITS, order_signs, tau_b
 from cxc_eccv.types import CROSS_MODAL, FloatArray
-from cxc_eccv.types.model_options import name_collections
 from cxc_eccv.types.result import SPREAD
+from cxc_eccv.types.training_data import name_collections
 from cxc_eccv.wording import unit_of
 
 FOLDER = resources.files("cxc_eccv.comparison.published")

@@ -102,7 +102,7 @@ def _average_captions(name: str, run: EmbeddingsRun, content: Split) -> Embeddin
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
     """The nearest images of each image, the most similar pairs first, ties in Karpathy order."""
-    judged = Judgments.of_nothing(image_ids, image_ids, without_self=True)
+    judged = Judgments.empty(image_ids, image_ids, without_self=True)
     top = rank_in_blocks(run).find_top(judged, "i2i", neighbours)
     scores = cast("FloatArray", top.scores).ravel()  # runs of vectors have scores
     order = np.argsort(-scores, kind="stable")

@@ -259,7 +259,7 @@ def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
     """Direction to (Q, D) pairs of every image or caption of the split with its top items."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
-        direction: [TopRows(Judgments.of_nothing(*(ids[side] for side in find_sides(direction))), depth)]
+        direction: [TopRows(Judgments.empty(*(ids[side] for side in find_sides(direction))), depth)]
         for direction in CROSS_MODAL
         if run.why_not(direction) is None
     }

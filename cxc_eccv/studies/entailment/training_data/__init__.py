@@ -297,7 +297,7 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
         split = SPLITS[part]
         if has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
             content = library.split(split, collection)
-            splits.append(library.once(("evaluation split", name), partial(_index, name, content)))
+            splits.append(library.cached(("evaluation split", name), partial(_index, name, content)))
         else:
             missing.append(name)
     return splits, missing

@@ -44,7 +44,7 @@ def sick_pairs(library: Library, part: str) -> Pairs:
 def simplification_pairs(library: Library, _part: str) -> Pairs:
     """A sentence of English Wikipedia as premise, its counterpart in Simple English Wikipedia as hypothesis."""
     paths = [library.path(name) for name in ("simplification_normal", "simplification_simple")]
-    table = library.once("simplifications", lambda: read_aligned(paths))
+    table = library.cached("simplifications", lambda: read_aligned(paths))
     offsets = pa.array(np.arange(table.num_rows + 1, dtype=np.int32))
     premises = pa.ListArray.from_arrays(offsets, table["normal"].combine_chunks())
     return make_pairs(premises, table["simple"], np.ones(table.num_rows, dtype=np.int8))
@@ -69,7 +69,7 @@ class HubTable:
 
     def pairs(self, library: Library, part: str) -> Pairs:
         """The pairs of a part; rows without a label (-1, as in hidden test sets) are left out."""
-        table = library.once(("hub", self.name, part), lambda: self._read(library, part))
+        table = library.cached(("hub", self.name, part), lambda: self._read(library, part))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
         table = table.filter(known)
@@ -150,7 +150,7 @@ FILES = {
 def photograph_pairs(corpus: str, library: Library, part: str) -> Pairs:
     """The photograph with its captions in Flickr30k if available, else with the premise of the file."""
     labelled = library.read(FILES[corpus][part], read_entailment)
-    captions = library.once("captions of photographs", lambda: _captions(library))
+    captions = library.cached("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]
     photos = [_photo(name) for name in names]
     given = labelled.table["premise"].to_pylist()
