@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
@@ -46,7 +47,8 @@ def find_declared(
 ) -> Mapping[str, Declaration]:
     """Name to the declaration in ``constant`` of every module of these packages; its plural holds several."""
     declared: dict[str, Declaration] = {}
-    for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:
+    modules = [modules_of(place).items() for place in (package, *further)]
+    for name, module in chain.from_iterable(modules):
         single = [getattr(module, constant)] if hasattr(module, constant) else []
         for entry in (*single, *getattr(module, f"{constant}S", ())):
             if not isinstance(entry, kind):

@@ -163,12 +163,12 @@ def code_block(value: str, language: str) -> str:
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; numbers are aligned right and grouped by thousands."""
     lines = [list(row) for row in rows]
-    numeric = [
-        bool(lines) and all(isinstance(line[column], int | float | None) for line in lines)
-        for column in range(len(header))
-    ]
-    rule = "|".join("---:" if right else "---" for right in numeric)
-    body = ["| " + " | ".join(markdown_cell(value) for value in line) + " |" for line in lines]
+    rules = []
+    for column in range(len(header)):
+        is_numeric = all(isinstance(line[column], int | float | None) for line in lines)
+        rules.append("---:" if lines and is_numeric else "---")
+    rule = "|".join(rules)
+    body = [f"| {' | '.join(map(markdown_cell, line))} |" for line in lines]
     return "\n".join(["| " + " | ".join(header) + " |", f"|{rule}|", *body])
 
 

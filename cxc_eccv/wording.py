@@ -157,11 +157,12 @@ def fold_deviations(results: Iterable[Result]) -> list[Shown]:
         for key, result in by_key.items()
         if key.endswith(SPREAD) and key.removesuffix(SPREAD) in by_key
     }
-    return [
-        Shown(**{field.name: getattr(result, field.name) for field in fields(Result)}, deviation=deviations.get(key))
-        for key, result in by_key.items()
-        if key.removesuffix(SPREAD) == key or key.removesuffix(SPREAD) not in deviations
-    ]
+    folded = []
+    for key, result in by_key.items():
+        if key.removesuffix(SPREAD) == key or key.removesuffix(SPREAD) not in deviations:
+            values = {field.name: getattr(result, field.name) for field in fields(Result)}
+            folded.append(Shown(**values, deviation=deviations.get(key)))
+    return folded
 
 
 def value_text(result: Result) -> str:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,23 +32,24 @@ from cxc_eccv.types.provenance import ModifiedFile
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-TITLES = ("CxC and ECCV Caption", "CxC, ECCV Caption and entailment labels")
-LANGUAGE = "en"
-TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
+FOLDER_TITLE = "CxC and ECCV Caption"
+FOLDER_TITLE_WITH_ENTAILMENT = "CxC, ECCV Caption and entailment labels"
+CARD_LANGUAGE = "en"
+CARD_TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
 
 LICENCE_FILE = "LICENSE.md"
 """The file of terms beside a card; the Hub links only to this name and to LICENSE."""
 
-BUILT = "cxc_eccv_data"  # The folder in the documentation's examples
+EXAMPLE_FOLDER = "cxc_eccv_data"  # The folder in the documentation's examples
 
-URL = ":/?#&=%~+,;@!$'*"  # Characters not to quote in an address; a parenthesis would end a Markdown link
+URL_CHARACTERS = ":/?#&=%~+,;@!$'*"  # Characters not to quote in an address; a parenthesis would end a Markdown link
 
 IMAGE_FIELD = "the photograph, null if its file was not found"
 
 ConfigInfo = dict[str, Any]
 """A config's entry in ``dataset_info``, as ``datasets`` writes it."""
 
-SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "n>100M")
+SIZE_CATEGORIES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "n>100M")
 
 
 def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: Catalog) -> DatasetCard:
@@ -59,8 +61,8 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
         _front_matter(f"cxc_eccv: {config.name}", [dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
-        built=BUILT,
-        sections=config_sections(config, config.features, splits, BUILT, "##"),
+        built=EXAMPLE_FOLDER,
+        sections=config_sections(config, config.features, splits, EXAMPLE_FOLDER, "##"),
         licences=licences(groups, catalog),
         citations=citations(groups, catalog),
         splits=list(splits),
@@ -76,9 +78,12 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     provenance = summary.provenance
     groups = sources_of(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
-    aliases = {alias: parts[0].config.name for parts in summary.configs.values() for alias in parts[0].config.aliases}
+    aliases: dict[str, str] = {}
+    for parts in summary.configs.values():
+        aliases |= dict.fromkeys(parts[0].config.aliases, parts[0].config.name)
+    title = FOLDER_TITLE_WITH_ENTAILMENT if "entailment" in groups else FOLDER_TITLE
     card: DatasetCard = DatasetCard.from_template(
-        _front_matter(TITLES["entailment" in groups], infos, provenance.modified, aliases),
+        _front_matter(title, infos, provenance.modified, aliases),
         str(TEMPLATES / "folder.md.jinja"),
         table=markdown_table,
         official=provenance.edition == OFFICIAL,
@@ -87,7 +92,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         provenance=provenance,
         options=summary.options,
         modified=[
-            [code_span(cell) for cell in (name, file.expected, file.found)]
+            [code_span(name), code_span(file.expected), code_span(file.found)]
             for name, file in provenance.modified.items()
         ],
         labels=[_labels_line(name, facts, provenance.sources[name]) for name, facts in provenance.labels.items()],
@@ -124,7 +129,8 @@ def _built_info(parts: Sequence[SplitSummary]) -> ConfigInfo:
     file_bytes = sum(sum(part.shards.sizes) for part in parts)
     # datasets identifies the cache of a local folder by its front matter: without a hash of the files it would return
     # rows of an older build of equal size.
-    content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
+    digests = chain.from_iterable(part.shards.sha256 for part in parts)
+    content = hashlib.sha256("".join(digests).encode()).hexdigest()
     return dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
 
@@ -159,8 +165,10 @@ def dataset_info(
         download_size=file_bytes,
         dataset_size=sum(num_bytes for _, num_bytes in sizes.values()) or None,
     )
-    known: ConfigInfo = {"config_name": name} | ({"description": description} if description else {})
-    return known | {key: value for key, value in info._to_yaml_dict().items() if value is not None}
+    entry: ConfigInfo = {"config_name": name}
+    if description:
+        entry["description"] = description
+    return entry | {key: value for key, value in info._to_yaml_dict().items() if value is not None}
 
 
 def _front_matter(
@@ -173,15 +181,19 @@ def _front_matter(
 
     ``aliases`` are further names of configs.
     """
-    named = {info["config_name"]: info for info in infos}
-    names = list(named)
-    further = aliases or {}
-    default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
-    n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
-    changed: Any = [{"file": name, **asdict(hashes)} for name, hashes in (modified or {}).items()]
-    return DatasetCardData(
+    by_name = {info["config_name"]: info for info in infos}
+    default = DEFAULT_CONFIG if DEFAULT_CONFIG in by_name else next(iter(by_name))
+    configs = [_files(name, info, name == default) for name, info in by_name.items()]
+    dataset_infos = list(infos)
+    for alias, name in (aliases or {}).items():
+        configs.append({**_files(name, by_name[name]), "config_name": alias})
+        # A copy: YAML would write an entry that occurs twice as a reference to the first.
+        dataset_infos.append({**deepcopy(by_name[name]), "config_name": alias})
+    splits = chain.from_iterable(info.get("splits", ()) for info in infos)
+    n_rows = sum(split["num_examples"] for split in splits)
+    front_matter = DatasetCardData(
         pretty_name=title,
-        language=LANGUAGE,
+        language=CARD_LANGUAGE,
         multilinguality="monolingual",
         # The sources have different terms, which the card lists.
         license="other",
@@ -191,20 +203,18 @@ def _front_matter(
         language_creators="crowdsourced",
         size_categories=size_category(n_rows),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
-        tags=list(TAGS),
-        configs=[
-            *(_files(name, info, name == default) for name, info in named.items()),
-            *({**_files(name, named[name]), "config_name": alias} for alias, name in further.items()),
-        ],
-        # Copies: YAML would write an entry that occurs twice as a reference to the first.
-        dataset_info=[*infos, *({**deepcopy(named[name]), "config_name": alias} for alias, name in further.items())],
-        **({"modified_data": changed} if changed else {}),
+        tags=list(CARD_TAGS),
+        configs=configs,
+        dataset_info=dataset_infos,
     )
+    if modified:
+        front_matter["modified_data"] = [{"file": name, **asdict(hashes)} for name, hashes in modified.items()]
+    return front_matter
 
 
 def size_category(n_rows: int) -> str:
     """The Hub's size category for a number of rows."""
-    return SIZES[min(max(len(str(n_rows)) - 3, 0), 6)]
+    return SIZE_CATEGORIES[min(max(len(str(n_rows)) - 3, 0), 6)]
 
 
 def _files(name: str, info: ConfigInfo, is_default: bool = False) -> dict[str, Any]:
@@ -212,7 +222,9 @@ def _files(name: str, info: ConfigInfo, is_default: bool = False) -> dict[str, A
     entry: dict[str, Any] = {"config_name": name}
     if splits:
         entry["data_files"] = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in splits]
-    return entry | ({"default": True} if is_default else {})
+    if is_default:
+        entry["default"] = True
+    return entry
 
 
 def config_sections(
@@ -229,7 +241,7 @@ def config_sections(
     With ``brief`` the statistics are the numbers of rows.
     """
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
-    load = LOAD_HERE if path is None else LOAD.format(path)
+    load = LOAD_HERE_CODE if path is None else LOAD_CODE.format(path)
     code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, code_block(code, "python")]
@@ -247,8 +259,8 @@ def config_sections(
     return "\n\n".join(block for block in blocks if block)
 
 
-LOAD = 'from datasets import load_dataset\n\ndataset = load_dataset("{}", '
-LOAD_HERE = """\
+LOAD_CODE = 'from datasets import load_dataset\n\ndataset = load_dataset("{}", '
+LOAD_HERE_CODE = """\
 # Run this in the folder itself.
 import os
 
@@ -260,12 +272,12 @@ dataset = load_dataset(os.getcwd(), """
 
 def point_examples(card: str, repo_id: str) -> str:
     """Change the examples of a built folder's card to load a repository of the Hub."""
-    return card.replace(LOAD_HERE, LOAD.format(repo_id))
+    return card.replace(LOAD_HERE_CODE, LOAD_CODE.format(repo_id))
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
     """The catalog groups that configs use, each once, in the order of first use."""
-    return list(dict.fromkeys(name for config in configs for name in config.sources))
+    return list(dict.fromkeys(chain.from_iterable(config.sources for config in configs)))
 
 
 def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
@@ -276,11 +288,13 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
         group = catalog.group(name)
         of_files = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
         licence = "; ".join(dict.fromkeys(of_files or [group.licence]))
-        rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(licence)))
+        rows.append(
+            (f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL_CHARACTERS)})", markdown_text(licence))
+        )
     return markdown_table(["source", "terms"], rows)
 
 
-PHOTOGRAPHS = (
+PHOTOGRAPH_TERMS = (
     "The photographs have other terms: the COCO Consortium does not own their copyright. Their use must "
     "follow the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each photograph has the licence that "
     "its author chose on Flickr."
@@ -292,24 +306,24 @@ def licence_file(
 ) -> str:
     """The text of ``LICENSE.md``: the terms of the sources, and the configs with their data."""
     groups = sources_of(configs)
-    rows = [
-        (markdown_text(catalog.group(name).title), ", ".join(f"`{c.name}`" for c in configs if name in c.sources))
-        for name in groups
-    ]
+    rows = []
+    for name in groups:
+        users = [f"`{config.name}`" for config in configs if name in config.sources]
+        rows.append((markdown_text(catalog.group(name).title), ", ".join(users)))
     blocks = [
         "# Terms of each source",
         "The data comes from several sources and keeps the terms of each. If you pass it on, pass these terms on too.",
         licences(groups, catalog, used),
         "Configs with data of each source:",
         markdown_table(["source", "configs"], rows),
-        *([PHOTOGRAPHS] if images else []),
+        *([PHOTOGRAPH_TERMS] if images else []),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
 def bibtex(groups: Iterable[str], catalog: Catalog) -> str:
     """BibTeX of the groups' papers, each once."""
-    keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
+    keys = dict.fromkeys(chain.from_iterable(catalog.group(name).citations for name in groups))
     return "\n\n".join(catalog.citations[key].strip() for key in keys)
 
 

@@ -172,6 +172,11 @@ def nullable(values: NDArray[np.float64]) -> pa.Array:
 def subset_lists(flags: NDArray[np.bool_], names: Sequence[str]) -> pa.Array:
     """For each row, the names whose flags are set."""
     n_names = len(names)
-    every = [[name for bit, name in enumerate(names) if code >> bit & 1] for code in range(2**n_names)]
+    subsets = [_decode_subset(code, names) for code in range(2**n_names)]
     codes = flags @ (1 << np.arange(n_names)) if n_names else np.zeros(flags.shape[0], dtype=np.int64)
-    return pa.array(every, pa.list_(pa.string())).take(pa.array(codes))
+    return pa.array(subsets, pa.list_(pa.string())).take(pa.array(codes))
+
+
+def _decode_subset(code: int, names: Sequence[str]) -> list[str]:
+    """The names whose bits are set in a code."""
+    return [name for bit, name in enumerate(names) if code >> bit & 1]

@@ -121,7 +121,7 @@ def build_folder(
         files.find_all(library.split("test").images["file_name"].to_pylist(), "test")
     with replaced_folder(target, earlier, wait=0) as folder:
         build = _Builder(chosen, options, folder, files, progress).build
-        total = sum(split in config.splits for config in chosen for split in wanted)
+        total = sum(len(set(wanted).intersection(config.splits)) for config in chosen)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
             if num_proc == 1 or len(wanted) < 2:
                 outcomes = _build_here(build, library, wanted, bar)
@@ -149,11 +149,10 @@ def build_folder(
         if layout == MTEB:
             for name, text in mteb_files(is_benchmark=not list_departures(manifest)).items():
                 (folder / name).write_text(text, encoding="utf-8")
-        hashes = {
-            f"{part.config.name}/{file}": digest
-            for part in parts
-            for file, digest in zip(part.shards.files, part.shards.sha256, strict=True)
-        }
+        hashes = {}
+        for part in parts:
+            for file, digest in zip(part.shards.files, part.shards.sha256, strict=True):
+                hashes[f"{part.config.name}/{file}"] = digest
         write_manifest(folder, manifest, hashes)
     return summary
 
@@ -213,9 +212,13 @@ def _build_in_processes(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    results = [future.result() for future in futures]
-    files = {name: digest for _, used in results for name, digest in used.items()}
-    return [outcome for outcomes, _ in results for outcome in outcomes], files
+    outcomes: list[Outcome] = []
+    files: dict[str, str] = {}
+    for future in futures:
+        of_split, files_of_split = future.result()
+        outcomes += of_split
+        files |= files_of_split
+    return outcomes, files
 
 
 def _build_with_own_library(build: Build, opening: Callable[[], Library], split: str) -> Outcomes:
@@ -271,12 +274,11 @@ def _absent_splits(configs: Sequence[DatasetConfig], present: Sequence[str], opt
     """The splits of configs that the raw files lack."""
     reason = f"it is in {load_catalog().entry('karpathy_coco').path}, which is missing"
     folded = {"restval": "it is folded into train"} if options.restval_in_train else {}
-    return [
-        NotBuilt(config.name, split, folded.get(split, reason))
-        for config in configs
-        for split in config.splits
-        if split not in present
-    ]
+    outcomes: list[Outcome] = []
+    for config in configs:
+        absent = [split for split in config.splits if split not in present]
+        outcomes += [NotBuilt(config.name, split, folded.get(split, reason)) for split in absent]
+    return outcomes
 
 
 def _require_rows(parts: Sequence[SplitSummary], not_built: Sequence[NotBuilt], named: Sequence[DatasetConfig]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -93,7 +94,7 @@ class ImageFolder:
     def _find_other_format(self, file_name: str) -> Path | None:
         """A file that differs from one of this name in its ending alone."""
         stems = {Path(name).stem for name in _names_of(file_name)}
-        paths = (path for places in self._places.values() for path in places)
+        paths = itertools.chain.from_iterable(self._places.values())
         return next((path for path in paths if path.stem in stems), None)
 
     def _describe_remedy(self, file_name: str, split: str) -> str:
@@ -221,12 +222,11 @@ def _attach_to_table(
 ) -> datasets.Dataset:
     from datasets import Image
 
-    absent = {
-        row: file_name
-        for name in names
-        for row, file_name in enumerate(dataset[name])
-        if file_name is not None and files.find(file_name) is None
-    }
+    absent: dict[int, str] = {}
+    for name in names:
+        rows = enumerate(dataset[name])
+        named = {row: file_name for row, file_name in rows if file_name is not None}
+        absent |= {row: file_name for row, file_name in named.items() if files.find(file_name) is None}
     if absent:
         first = absent[min(absent)]
         text = f"{len(absent)} of {len(dataset)} rows have no image below {files.folder}, first {first}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -216,7 +217,7 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
 
 def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, str | None]:
     """Catalog name to sha256 of every file that the config may read; None if it is missing."""
-    entries = [entry for group in config.sources for entry in catalog_of(data_dir).of_group(group)]
+    entries = itertools.chain.from_iterable(map(catalog_of(data_dir).of_group, config.sources))
     # Modified files count too; their readers refuse them.
     paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
     return {name: None if path is None else hash_content(path) for name, path in paths.items()}

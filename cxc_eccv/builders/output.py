@@ -112,8 +112,10 @@ class BuildSummary:
     @property
     def configs(self) -> dict[str, list[SplitSummary]]:
         """Config names to their splits."""
-        names = dict.fromkeys(part.config.name for part in self.splits)
-        return {name: [part for part in self.splits if part.config.name == name] for name in names}
+        configs: dict[str, list[SplitSummary]] = {}
+        for part in self.splits:
+            configs.setdefault(part.config.name, []).append(part)
+        return configs
 
     @property
     def conflicts(self) -> dict[tuple[str, str], int]:

@@ -78,12 +78,10 @@ def _refuse_values_of_flags(ctx: Any, command: Any, arguments: Sequence[str]) ->
         arguments = arguments[1:]
     if command is None:
         return
-    flags = {
-        option
-        for parameter in command.get_params(ctx)
-        if getattr(parameter, "is_flag", False)
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    }
+    flags: set[str] = set()
+    for parameter in command.get_params(ctx):
+        if getattr(parameter, "is_flag", False):
+            flags.update(parameter.opts, parameter.secondary_opts)
     for option, value in pairwise(arguments):
         if option not in flags or value.lower() not in TRUE_WORDS + FALSE_WORDS or Path(value).exists():
             continue

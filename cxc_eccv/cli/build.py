@@ -105,9 +105,12 @@ def images(
             "none of them. Unset CXC_ECCV_DATA, or name "
             "the folder of the official data with --data-dir."
         )
-    rows = [row for part in splits for row in library.split(part).images.to_pylist() if row["folder"] == name]
-    files = {row["file_name"]: f"{name}/{row['file_name']}" for row in rows}
-    addresses = {file: [f"{site}/{path}" for site in (COCO_BUCKET, COCO_IMAGES)] for file, path in files.items()}
+    addresses = {}
+    for split in splits:
+        for row in library.split(split).images.to_pylist():
+            if row["folder"] == name:
+                path = f"{name}/{row['file_name']}"
+                addresses[row["file_name"]] = [f"{COCO_BUCKET}/{path}", f"{COCO_IMAGES}/{path}"]
     try:
         counts = fetch_photographs(addresses, output)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,7 +105,7 @@ def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Jo
     from cxc_eccv.comparison.page import render_comparison
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
-    published = [table for paper in joined for table in joined_tables(paper)]
+    published = list(itertools.chain.from_iterable(map(joined_tables, joined)))
     tables = [] if comparison is None else comparison.tables()
     every = [] if comparison is None else comparison.all_tables()
     texts = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
@@ -54,7 +55,7 @@ def list_all(
         say("cxc-eccv list NAME shows everything about one of them.")
         return
     every = {group: items() for group, items in ITEMS.items()}
-    names = dict.fromkeys(item for items in every.values() for item in items)
+    names = dict.fromkeys(chain.from_iterable(every.values()))
     from cxc_eccv.registry import metric_variants, task
 
     for find in (task, lambda name: metric_variants(name)[0]):  # as they are printed
@@ -123,21 +124,20 @@ def _list_metrics() -> dict[str, Item]:
 def _list_configs() -> dict[str, Item]:
     from cxc_eccv.builders.dataset_config import dataset_configs
 
-    return {
-        name: Item(
-            config.title,
-            {
-                "title": config.title,
-                "description": config.description,
-                "labels": config.collection,
-                "splits": config.splits,
-                **{f"column {name}": meaning for name, meaning in config.fields.items()},
-                "groups of files": config.sources,
-                "known defects": " ".join(config.defects),
-            },
-        )
-        for name, config in dataset_configs().items()
-    }
+    items = {}
+    for name, config in dataset_configs().items():
+        columns = {f"column {column}": meaning for column, meaning in config.fields.items()}
+        facts: Facts = {
+            "title": config.title,
+            "description": config.description,
+            "labels": config.collection,
+            "splits": config.splits,
+            **columns,
+            "groups of files": config.sources,
+            "known defects": " ".join(config.defects),
+        }
+        items[name] = Item(config.title, facts)
+    return items
 
 
 def _list_sources() -> dict[str, Item]:
@@ -147,11 +147,14 @@ def _list_sources() -> dict[str, Item]:
     catalog = catalog_of(DATA.get().data_dir)
     items = {}
     for name, source in official_sources().items():
+        files: list[str] = []
+        for group in source.groups:
+            files += [entry.name for entry in catalog.of_group(group)]
         facts: Facts = {
             "title": source.title,
             "description": source.description,
             "negatives": "it also says which pairs do not match" if source.no else "none: it lists only matches",
-            "files": [entry.name for group in source.groups for entry in catalog.of_group(group)],
+            "files": files,
             "license": [catalog.group(group).licence for group in source.groups],
         }
         items[name] = Item(source.description.partition(". ")[0], facts)

@@ -191,7 +191,8 @@ def names(values: Sequence[str] | None) -> list[str] | None:
     """Repeated and comma-separated values as one list; None stays None."""
     if not values:
         return None
-    return [name for value in values for name in value.split(",") if name]
+    listed = ",".join(values).split(",")
+    return [name for name in listed if name]
 
 
 def split_name(split: str) -> str:

@@ -107,11 +107,9 @@ def crop_ten(image: Image.Image, crops: TenCrops) -> list[Image.Image]:
     scaled = image.resize((wanted[0], wanted[1]), Image.Resampling.BILINEAR)
     right, bottom = (side - crops.size for side in scaled.size)
     corners = [(0, 0), (right, 0), (0, bottom), (right, bottom), (round(right / 2), round(bottom / 2))]
-    return [
-        whole.crop((left, top, left + crops.size, top + crops.size))
-        for whole in (scaled, ImageOps.mirror(scaled))
-        for left, top in corners
-    ]
+    boxes = [(left, top, left + crops.size, top + crops.size) for left, top in corners]
+    mirrored = ImageOps.mirror(scaled)
+    return [scaled.crop(box) for box in boxes] + [mirrored.crop(box) for box in boxes]
 
 
 def image_input(loaded: LoadedModel, encoding: Encoding) -> Callable[[Image.Image], Inputs]:
@@ -164,8 +162,11 @@ class _Transformer(ImageEncoder):
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images with different tensor shapes are run separately."""
         groups = group_by_shape(batch)
+        parts = []
         with inference(self._loaded.model):
-            parts = [self._means([batch[place] for place in group]) for group in groups]
+            for group in groups:
+                images = [batch[place] for place in group]
+                parts.append(self._means(images))
         rows = torch.cat([part.cpu() for part in parts]).numpy()
         vectors = np.empty_like(rows)
         vectors[np.concatenate(groups)] = rows
@@ -231,12 +232,13 @@ def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
 
 def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
     """The inputs of several images as one batch, on the model's device, floating tensors in its type."""
-    # Joined by NumPy in this thread, as torch's threads would spin while other threads prepare images.
-    joined = {name: torch.from_numpy(np.concatenate([inputs[name].numpy() for inputs in batch])) for name in batch[0]}
-    return {
-        name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
-        for name, tensor in joined.items()
-    }
+    joined = {}
+    for name in batch[0]:
+        # By NumPy in this thread, as torch's threads would spin while other threads prepare images.
+        arrays = [inputs[name].numpy() for inputs in batch]
+        tensor = torch.from_numpy(np.concatenate(arrays))
+        joined[name] = tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
+    return joined
 
 
 def check_image_encoder(model: Any) -> None:  # noqa: ANN401 - models with two towers share no type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -439,6 +439,15 @@ def _refuse_class(source: str, kind: type, own_class: Collection[str]) -> None:
         refuse_joint_reader(source, kind)
 
 
+def _find_used(keys: Iterable[str]) -> list[str]:
+    """The names of weights that a model uses, sorted."""
+    return sorted(key for key in keys if not _is_unused(key))
+
+
+def _is_unused(key: str) -> bool:
+    return any(part in key for part in UNUSED)
+
+
 def _check_weights(source: str, model: PreTrainedModel, loading: dict[str, Any], architecture: str) -> None:
     """Raise CheckpointMismatch if weights lack, have other sizes, or belong to a head that transformers lacks."""
     sizes = sorted(str(key) for key, *_ in loading["mismatched_keys"])
@@ -448,13 +457,13 @@ def _check_weights(source: str, model: PreTrainedModel, loading: dict[str, Any],
             f"{source}: weights and config do not fit: {len(sizes)} weights have other sizes, the first: {name} "
             f"{tuple(saved)}, by the config {tuple(built)}"
         )
-    missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
+    missing = _find_used(loading["missing_keys"])
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
             f"{missing[0]}; they would be random. It does not fit its config, or belongs to a model with another head."
         )
-    unread = sorted(key for key in loading["unexpected_keys"] if not any(part in key for part in UNUSED))
+    unread = _find_used(loading["unexpected_keys"])
     is_known = not architecture or hasattr(transformers, architecture) or name_package(type(model)) == "cxc_eccv"
     if unread and not is_known:
         raise CheckpointMismatch(

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -42,12 +43,12 @@ class Notes:
     @classmethod
     def join(cls, parts: Sequence[Notes]) -> Notes:
         """Add several notes."""
-        modes = sorted({mode for part in parts for mode in part.converted})
-        return cls(
-            sum(part.truncated for part in parts),
-            {mode: sum(part.converted.get(mode, 0) for part in parts) for mode in modes},
-            {number: why for part in parts for number, why in part.skipped.items()},
-        )
+        converted = Counter[str]()
+        skipped: dict[int, str] = {}
+        for part in parts:
+            converted.update(part.converted)
+            skipped |= part.skipped
+        return cls(sum(part.truncated for part in parts), dict(sorted(converted.items())), skipped)
 
     def remarks(self) -> list[str]:
         """Sentences about the items that were cut, converted or skipped."""

@@ -193,7 +193,10 @@ class TextEncoder(ABC):
         order = np.argsort(-lengths, kind="stable")
         batches = [order[start : start + self.batch_size] for start in range(0, order.size, self.batch_size)]
         with inference(self.model):
-            rows = [self.forward([read[place] for place in batch]).float().cpu().numpy() for batch in batches]
+            rows = []
+            for batch in batches:
+                features = self.forward([read[place] for place in batch])
+                rows.append(features.float().cpu().numpy())
         vectors = np.empty((order.size, rows[0].shape[1]), dtype=np.float32)
         vectors[order] = np.concatenate(rows)
         return vectors

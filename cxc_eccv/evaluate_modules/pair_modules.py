@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -196,9 +197,9 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
                 raise InvalidOption(f"similarities has two values for the pair {concept!r} and {other!r}; give one")
 
     def look_up(names: Sequence[str]) -> FloatArray:
-        same = {frozenset((name,)): 1.0 for name in names}
-        pairs = [[(by_pair | same).get(frozenset((name, other)), np.nan) for other in names] for name in names]
-        return np.array(pairs, dtype=np.float64)
+        known = by_pair | {frozenset((name,)): 1.0 for name in names}
+        pairs = [known.get(frozenset(pair), np.nan) for pair in itertools.product(names, repeat=2)]
+        return np.array(pairs, dtype=np.float64).reshape(len(names), len(names))
 
     return look_up
 
@@ -217,8 +218,10 @@ def _make_pairs(
 
 def _group(images: list[list[str]], areas: list[list[float]] | None) -> list[Concepts]:
     """For each image, concept to the areas of its instances; NaN without areas."""
-    sizes = [np.full(len(names), np.nan) for names in images] if areas is None else map(np.array, areas)
-    return [
-        {name: values[np.array(names) == name] for name in dict.fromkeys(names)}
-        for names, values in zip(images, sizes, strict=True)
-    ]
+    if areas is None:
+        areas = [[np.nan] * len(names) for names in images]
+    grouped: list[Concepts] = []
+    for names, values in zip(images, map(np.array, areas), strict=True):
+        by_row = np.array(names)
+        grouped.append({name: values[by_row == name] for name in dict.fromkeys(names)})
+    return grouped

@@ -5,6 +5,7 @@ Rankings do not show the size of the gallery, which the option ``gallery_size`` 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -169,12 +170,12 @@ class BothDirectionsModule(MetricModule):
             named = ", ".join(sorted(set(directions)))
             raise MalformedRun(f"directions are {named}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
         ranks = GivenRankings(predictions, references).rank_references(gallery_size)
-        of = cls.spec.of
-        values = [
-            of.average(values_at_known_depth(of.function, ranks, **chosen)[np.array(directions) == direction])
-            for direction in ("i2t", "t2i")
-            for chosen in cls.spec.inputs.values()
-        ]
+        averaged = cls.spec.of
+        direction_of_query = np.array(directions)
+        values = []
+        for direction, options in itertools.product(("i2t", "t2i"), cls.spec.inputs.values()):
+            of_queries = values_at_known_depth(averaged.function, ranks, **options)
+            values.append(averaged.average(of_queries[direction_of_query == direction]))
         return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}
 
 
@@ -332,7 +333,7 @@ class JudgedRankingModule(MetricModule):
                     f"{cls.spec.name} of query {row}: its ranking lacks the judged item {lost[0]}. Rank the whole "
                     "gallery."
                 )
-        gains = [[float(verdict) for verdict in given] for given in verdicts]
+        gains = [list(map(float, of_query)) for of_query in verdicts]
         ranks = _rank_judged(GivenRankings(predictions, references, gains))
         return cls.report(partial(cls.spec.function, ranks), parameters, per_query=per_query)
 

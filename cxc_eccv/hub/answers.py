@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ def count_answers(files: Mapping[str, Path]) -> dict[str, str]:
         if ANSWERS not in pq.read_schema(file).names:
             continue
         rows = pq.read_table(file, columns=[ANSWERS])[ANSWERS].to_pylist()
-        answers = [answer for row in rows for answer in row]
+        answers = list(chain.from_iterable(rows))
         # p1, p2 ... p10: by length first.
         people = sorted({str(answer["person"]) for answer in answers}, key=lambda name: (len(name), name))
         shown = ", ".join(people) if len(people) < 6 else f"{people[0]} to {people[-1]}"

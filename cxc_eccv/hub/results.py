@@ -71,7 +71,10 @@ def _read_kept(path: Path) -> dict[str, Results]:
 
 
 def _join_rows(models: dict[str, Results]) -> Results:
-    return {row: values for rows in models.values() for row, values in rows.items()}
+    joined: Results = {}
+    for rows in models.values():
+        joined |= rows
+    return joined
 
 
 def _fetch_results(model: str) -> list[JsonObject]:

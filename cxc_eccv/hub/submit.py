@@ -10,6 +10,7 @@ import datetime
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -229,12 +230,14 @@ def _choose_tasks(
     Without a benchmark, all tasks that this package knows count as declared.
     """
     asked = select_tasks(options.tasks or ())
-    wanted = {task.key for chosen in asked.values() for task in chosen}
-    keys = [key for key in report.scores if key in wanted or not asked]
+    keys = list(report.scores)
+    if asked:
+        asked_keys = {task.key for task in chain.from_iterable(asked.values())}
+        keys = [key for key in keys if key in asked_keys]
     board = leaderboard_tasks().values()
     known = [task for task in board if benchmark is None or task.task_id in benchmark.task_ids]
     tasks = [task for task in known if task.key in keys]
-    lacking = [name for name, chosen in asked.items() if not any(task in tasks for task in chosen)]
+    lacking = [name for name, tasks_of_name in asked.items() if not set(tasks_of_name).intersection(tasks)]
     if lacking or not tasks:
         where = "the leaderboard" if benchmark is None else benchmark.repository
         its = "" if benchmark is None else f" Its {EVAL_YAML} declares {', '.join(sorted(benchmark.task_ids))}."

@@ -20,7 +20,7 @@ from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, ta
 from cxc_eccv.report import Report
 from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, find_sides
 
 with needs_extra("mteb", "st", "train", subject="cxc_eccv.integrations.mteb needs"):
     import mteb
@@ -28,11 +28,10 @@ with needs_extra("mteb", "st", "train", subject="cxc_eccv.integrations.mteb need
     from mteb.types import PromptType
     from torch.utils.data import DataLoader
 
-SIDES = {"i": "images", "t": "captions"}
-MODALITIES = {"images": "image", "captions": "text"}
+MTEB_MODALITIES = {"images": "image", "captions": "text"}
 
 
-KINDS: Mapping[str, tuple[str, str | dict[str, str]]] = {
+TASK_KINDS: Mapping[str, tuple[str, str | dict[str, str]]] = {
     "i2t": ("Captions for an image", {"query": "Find an image caption describing the following image."}),
     "t2i": ("Images for a caption", {"query": "Find an image that matches the given caption."}),
     "t2t": ("Captions for a caption", "Retrieve semantically similar text."),
@@ -61,7 +60,7 @@ class CxcEccvTask(mteb.AbsTask):
         """Load the images and captions that the direction needs; images are opened when they are encoded."""
         if not self.data_loaded:
             (split,) = self.metadata.eval_splits
-            sides = {side: self._items(side, split) for side in dict.fromkeys(SIDES[x] for x in self.direction[::2])}
+            sides = {side: self._items(side, split) for side in dict.fromkeys(find_sides(self.direction))}
             self.dataset = {SUBSET: {split: sides}}
             self.data_loaded = True
 
@@ -78,8 +77,8 @@ class CxcEccvTask(mteb.AbsTask):
             ids = data.image_ids
             values = list(map(str, files))
             feature = datasets.Image(mode="RGB")
-        features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
-        return datasets.Dataset.from_dict({"id": ids.tolist(), MODALITIES[side]: values}, features=features)
+        features = datasets.Features({"id": datasets.Value("int64"), MTEB_MODALITIES[side]: feature})
+        return datasets.Dataset.from_dict({"id": ids.tolist(), MTEB_MODALITIES[side]: values}, features=features)
 
     def _evaluate_subset(
         self,
@@ -95,7 +94,7 @@ class CxcEccvTask(mteb.AbsTask):
         name = model.mteb_model_meta.name
         if name in (None, "no_model_name/available"):  # mteb's placeholder for a model without a name
             name = type(getattr(model, "model", model)).__name__
-        query, gallery = (SIDES[modality] for modality in self.direction[::2])
+        query, gallery = find_sides(self.direction)
         # Within one modality each item has one vector, as query and in the gallery, as in mteb's similarity tasks.
         roles = {query: None} if query == gallery else {query: PromptType.query, gallery: PromptType.document}
         vectors = {
@@ -185,8 +184,8 @@ def task_class(
     output: str | Path | None = None,
 ) -> type[CxcEccvTask]:
     """The class of a task, arguments as of :func:`mteb_task`: mteb reads metadata from classes."""
-    if direction not in KINDS:
-        raise UnknownName("direction", direction, KINDS)
+    if direction not in TASK_KINDS:
+        raise UnknownName("direction", direction, TASK_KINDS)
     check_split(split)
     library = Library(data_dir)
     content = {
@@ -201,7 +200,7 @@ def task_class(
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
-    (title, prompt), catalog = KINDS[direction], library.catalog
+    (title, prompt), catalog = TASK_KINDS[direction], library.catalog
     return TaskMetadata(
         name=task_name(direction, split, library.edition),
         description=f"{title} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
@@ -209,7 +208,7 @@ def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
         prompt=prompt,
         type="Retrieval" if direction == "t2t" else "Any2AnyRetrieval",
         category=direction,
-        modalities=list(dict.fromkeys(MODALITIES[SIDES[modality]] for modality in direction[::2])),
+        modalities=list(dict.fromkeys(MTEB_MODALITIES[side] for side in find_sides(direction))),
         eval_splits=[split],
         eval_langs=[LANGUAGE],
         main_score=main_key(direction, split),

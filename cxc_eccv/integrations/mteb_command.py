@@ -9,11 +9,12 @@ to that list, then does what ``mteb`` does. The options before ``run`` are ours;
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.extras import needs_extra
-from cxc_eccv.integrations.mteb import KINDS, task_class
+from cxc_eccv.integrations.mteb import TASK_KINDS, task_class
 
 with needs_extra("mteb"):
     from mteb.cli.build_cli import build_cli
@@ -36,10 +37,12 @@ def register_tasks(
         >>> register_tasks(data_dir="sample")[:2]
         ['CxcEccvI2T.sample', 'CxcEccvI2T.validation.sample']
     """
-    tasks = [task_class(direction, split, images, data_dir, output) for direction in KINDS for split in SPLITS]
-    names = {task.metadata.name: task for task in tasks}
-    _TASKS_REGISTRY.update(names)
-    return list(names)
+    tasks = {}
+    for direction, split in product(TASK_KINDS, SPLITS):
+        task = task_class(direction, split, images, data_dir, output)
+        tasks[task.metadata.name] = task
+    _TASKS_REGISTRY.update(tasks)
+    return list(tasks)
 
 
 def main() -> None:

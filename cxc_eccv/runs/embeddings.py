@@ -10,6 +10,7 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def _read_roles(
     path: Path, arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Embeddings | None]
 ) -> dict[str, Embeddings]:
     """The checked vectors of queries and of rated pairs, with the ids of their side."""
-    known = [f"{name}_embeddings" for names in ROLES.values() for name in names]
+    known = [f"{name}_embeddings" for name in chain.from_iterable(ROLES.values())]
     for name in arrays:
         if LIKE_A_ROLE.search(name) and name not in known and not name.startswith(FURTHER):
             raise MalformedRun(f"{path}: unknown entry {name!r}; name vectors in a role {', '.join(known)}")

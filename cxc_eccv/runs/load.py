@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -81,7 +82,7 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
         ...     load_run(path).kind
         'rankings'
     """
-    files = [file for path in paths for file in find_files(path)]
+    files = list(chain.from_iterable(map(find_files, paths)))
     if not files:
         raise InvalidOption("load_run needs a file")
     for path in files:
@@ -106,21 +107,38 @@ def group_files(
     twice, the rankings are of several models, and the files of one model are in one folder and have the same name but
     for the direction.
     """
-    files = [file for path in files for file in find_files(path)]
-    rankings = [path for path in files if path.suffix.lower() in RANKINGS]
+    paths = list(chain.from_iterable(map(find_files, files)))
+    rankings = [path for path in paths if path.suffix.lower() in RANKINGS]
     if directions and not rankings:
-        raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
-    given = dict(zip(rankings, _give_each(directions, rankings), strict=True)) if directions else {}
-    held = [name for path in rankings for name in _find_directions(path, given.get(path))] if len(rankings) > 1 else []
-    several = len(set(held)) < len(held)
+        raise InvalidOption(f"{paths[0]}: a direction is for rankings; leave it out")
+    stated: dict[Path, str | None] = {}
+    if directions:
+        stated = dict(zip(rankings, _give_each(directions, rankings), strict=True))
+    has_several_models = _repeats_direction(rankings, stated)
     groups: dict[tuple[int, Path], list[Path]] = {}
-    for place, path in enumerate(files, start=1):
-        model = path.with_name(_strip_direction(path)) if several else Path()
-        groups.setdefault((0, model) if path in rankings else (place, path), []).append(path)
-    return [
-        (_strip_direction(group[0]), (tuple(group), tuple(name for path in group if (name := given.get(path)))))
-        for group in groups.values()
-    ]
+    for place, path in enumerate(paths, start=1):
+        if path not in rankings:
+            key = (place, path)
+        elif has_several_models:
+            key = (0, path.with_name(_strip_direction(path)))
+        else:
+            key = (0, Path())
+        groups.setdefault(key, []).append(path)
+    models = []
+    for group in groups.values():
+        of_group = tuple(filter(None, map(stated.get, group)))
+        models.append((_strip_direction(group[0]), (tuple(group), of_group)))
+    return models
+
+
+def _repeats_direction(rankings: Sequence[Path], stated: Mapping[Path, str | None]) -> bool:
+    """Whether two files of rankings, or one file twice, have rankings of one direction."""
+    if len(rankings) < 2:
+        return False
+    directions: list[str] = []
+    for path in rankings:
+        directions += _find_directions(path, stated.get(path))
+    return len(set(directions)) < len(directions)
 
 
 def _strip_direction(path: Path) -> str:
@@ -152,14 +170,16 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
                 where = f"{lists[name].place} and {rankings.place}"
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
             lists[name] = rankings
-    tables = [path for path in files if path.suffix.lower() == ".parquet"]
-    named = {entry: {_find_text(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
-    for entry, texts in named.items():
-        if len(texts) > 1:
-            names = " and ".join(sorted(map(str, texts)))
-            raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
-    model, corpus = (next(iter(texts), None) for texts in named.values())
-    return RankingsRun(lists, model, corpus)
+    return RankingsRun(lists, _find_shared_text(files, MODEL), _find_shared_text(files, CORPUS))
+
+
+def _find_shared_text(files: Sequence[Path], entry: str) -> str | None:
+    """The text of an entry in the metadata of Parquet files, which all that have it share; None if none has it."""
+    texts = {_find_text(path, entry) for path in files if path.suffix.lower() == ".parquet"} - {None}
+    if len(texts) > 1:
+        names = " and ".join(sorted(map(str, texts)))
+        raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
+    return next(iter(texts), None)
 
 
 def _find_text(path: Path, entry: str) -> str | None:

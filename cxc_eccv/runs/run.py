@@ -219,7 +219,9 @@ class EmbeddingsRun(AnyRun):
     def _check_roles(self) -> None:
         """Raise MalformedRun unless the vectors of every role belong to the items of a side, row by row."""
         where = self.path or "run"
-        known = {name: side for side, names in ROLES.items() for name in names}
+        known: dict[str, str] = {}
+        for side, names in ROLES.items():
+            known |= dict.fromkeys(names, side)
         for name, embeddings in self.roles.items():
             if name not in known:
                 raise MalformedRun(f"{where}: unknown role {name!r}; give {', '.join(known)}")

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,9 +192,10 @@ def _read(path: Path, what: str, forms: Forms) -> pa.Table:
         columns = read_csv(path).to_pydict()
     else:  # a column that a line lacks is null there
         rows = [row for _, row in read_json_lines(path)]
-        columns = {
-            name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
-        }
+        columns = {name: [] for name in chain.from_iterable(rows)}
+        for row in rows:
+            for name, values in columns.items():
+                values.append(row.get(name))
     arrays = {}
     for name, values in zip(fold_names(path, list(columns)), columns.values(), strict=True):
         try:

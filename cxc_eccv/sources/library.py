@@ -150,17 +150,17 @@ class Library(RawFiles):
     @property
     def table_names(self) -> tuple[str, ...]:
         """Those of them that are plain tables."""
-        files = self.label_files.values()
-        return tuple(name for name in self.label_names if any(file.is_plain and file.name == name for file in files))
+        plain_names = {file.name for file in self.label_files.values() if file.is_plain}
+        return tuple(name for name in self.label_names if name in plain_names)
 
     @property
     def label_files(self) -> dict[str, LabelFile]:
         """The label files that the library was opened with, under their names in :meth:`files_used`."""
-        return {
-            f"labels_{name}_{RAW_SPLIT[split]}": file
-            for name, by_split in self.cached("labels", self._read_labels).items()
-            for split, file in by_split.items()
-        }
+        files = {}
+        for name, by_split in self.cached("labels", self._read_labels).items():
+            for split, file in by_split.items():
+                files[f"labels_{name}_{RAW_SPLIT[split]}"] = file
+        return files
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
@@ -391,8 +391,9 @@ class Split:
         """
         paths = self._category_files() if path is None else [self.library.record("instances", path)]
         parts = [self.library.cached(("instances", file), partial(readers.read_instances, file)) for file in paths]
-        images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
-        return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
+        images = pa.concat_tables([part.images for part in parts])
+        annotations = pa.concat_tables([part.annotations for part in parts])
+        return Instances(images, annotations)
 
     def entailment(self) -> EntailmentPairs | None:
         """The user's entailment labels, or None; no release of the paper's labels is known."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,4 +133,4 @@ def load_category_words() -> Mapping[str, tuple[str, ...]]:
 def words_for_living() -> frozenset[str]:
     """Words for persons and for the animals among the categories, in the singular."""
     words = load_category_words()
-    return frozenset(word for category in ("person", *ANIMALS) for word in words[category])
+    return frozenset(chain.from_iterable(words[category] for category in ("person", *ANIMALS)))

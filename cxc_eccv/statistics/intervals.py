@@ -343,14 +343,30 @@ class RankIntervals:
         """
         columns = [frozenset(range(self.low.size))]
         for first, second in np.argwhere(np.triu(~self.tied)).tolist():
-            split = [part for column in columns for part in _split(column, first, second)]
-            columns = [part for part in dict.fromkeys(split) if not any(part < other for other in split)]
-        columns.sort(key=lambda column: sorted((int(self.low[place]), int(self.high[place])) for place in column))
-        names = ascii_letters if len(columns) <= len(ascii_letters) else [f"{n}." for n in range(1, len(columns) + 1)]
-        return [
-            "".join(name for name, column in zip(names, columns, strict=False) if place in column)
-            for place in range(self.low.size)
-        ]
+            parts: list[frozenset[int]] = []
+            for column in columns:
+                parts += _split(column, first, second)
+            columns = _absorb(parts)
+        ranks = list(zip(self.low.tolist(), self.high.tolist(), strict=True))
+        columns.sort(key=lambda column: sorted(ranks[model] for model in column))
+        if len(columns) <= len(ascii_letters):
+            names = list(ascii_letters[: len(columns)])
+        else:
+            names = [f"{number}." for number in range(1, len(columns) + 1)]
+        groups = [""] * self.low.size
+        for name, column in zip(names, columns, strict=True):
+            for model in column:
+                groups[model] += name
+        return groups
+
+
+def _absorb(parts: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """The distinct sets that no other set contains."""
+
+    def is_contained(part: frozenset[int]) -> bool:
+        return any(part < other for other in parts)
+
+    return [part for part in dict.fromkeys(parts) if not is_contained(part)]
 
 
 def _split(column: frozenset[int], first: int, second: int) -> list[frozenset[int]]:

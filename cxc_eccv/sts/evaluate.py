@@ -72,7 +72,10 @@ def evaluate_sts(
         else:
             rows[task] = _evaluate_test_part(fitted_encoder, library, task, confidence, classifier)
     if set(SUBTASKS) <= set(rows):
-        rows["sts"] = _means([row for task in SUBTASKS for row in rows[task] if row.name in SUBTASKS[task]])
+        of_subtasks: list[Row] = []
+        for task, subtasks in SUBTASKS.items():
+            of_subtasks += [row for row in rows[task] if row.name in subtasks]
+        rows["sts"] = _means(of_subtasks)
     fitted = {} if fitted_on is None else {"fitted_on": fitted_on}
     facts = Provenance(model=model, confidence=confidence, others=fitted)
     return StsReport(rows, make_provenance(library, facts=facts))
@@ -95,13 +98,13 @@ def _evaluate_subtasks(encoder: Encoder, library: Library, task: str, confidence
 def _means(rows: Sequence[Row]) -> list[Row]:
     sizes = [row.pairs for row in rows]
     unscored = sum(row.unscored for row in rows)
+    pearson = [row.pearson for row in rows]
+    spearman = [row.spearman for row in rows]
     means = []
     for name, weights in (("mean", None), ("weighted_mean", sizes)):
-        pearson, spearman = (
-            float(np.average(values, weights=weights))
-            for values in ([row.pearson for row in rows], [row.spearman for row in rows])
-        )
-        means.append(Row(name, pearson, spearman, sum(sizes), unscored=unscored))
+        mean_pearson = float(np.average(pearson, weights=weights))
+        mean_spearman = float(np.average(spearman, weights=weights))
+        means.append(Row(name, mean_pearson, mean_spearman, sum(sizes), unscored=unscored))
     return means
 
 

@@ -57,4 +57,8 @@ def task_texts(library: Library, task: str) -> list[str]:
     """The distinct sentences of all subtasks or splits of a task, in the order of its files."""
     subtasks = SUBTASKS.get(task)
     parts = [subtask_pairs(library, task, name) for name in subtasks] if subtasks else supervised_pairs(library, task)
-    return list(dict.fromkeys(text for part in parts for text in (*part.left, *part.right)))
+    texts: list[str] = []
+    for part in parts:
+        texts += part.left
+        texts += part.right
+    return list(dict.fromkeys(texts))

@@ -93,11 +93,10 @@ and at most 1, or NaN where unknown
 
 
 def _check_areas(query_id: int, concepts: Concepts) -> None:
-    areas = np.concatenate(list(concepts.values())) if concepts else np.empty(0)
-    if not ((areas <= 0) | (areas > 1)).any():
-        return
-    concept, area = next((name, area) for name, sizes in concepts.items() for area in sizes if area <= 0 or area > 1)
-    raise DataError(
-        f"query {query_id}: {concept} has an instance of area {area}; need shares of the image, above 0 and at most 1, "
-        "or NaN where unknown"
-    )
+    for concept, areas in concepts.items():
+        wrong = areas[(areas <= 0) | (areas > 1)]
+        if wrong.size:
+            raise DataError(
+                f"query {query_id}: {concept} has an instance of area {wrong[0]}; need shares of the image, above 0 "
+                "and at most 1, or NaN where unknown"
+            )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cxc_eccv.builders.dataset_cards import BUILT, URL, config_sections
+from cxc_eccv.builders.dataset_cards import EXAMPLE_FOLDER, URL_CHARACTERS, config_sections
 from cxc_eccv.builders.dataset_config import DatasetConfig, dataset_configs
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import markdown_table
@@ -27,13 +27,14 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
     """The page of one config."""
     catalog = load_catalog()
     sources = ", ".join(
-        f"[{catalog.group(name).title}]({quote(catalog.group(name).homepage, safe=URL)})" for name in config.sources
+        f"[{catalog.group(name).title}]({quote(catalog.group(name).homepage, safe=URL_CHARACTERS)})"
+        for name in config.sources
     )
     blocks = [
         GENERATED,
         f"# `{config.name}`",
         f"**{config.title}**",
-        config_sections(config, config.features, splits, BUILT, "##", brief=True),
+        config_sections(config, config.features, splits, EXAMPLE_FOLDER, "##", brief=True),
         f"Sources: {sources}. Terms, BibTeX and more statistics: `dataset_cards/{config.name}.md`.",
     ]
     return "\n\n".join(blocks) + "\n"

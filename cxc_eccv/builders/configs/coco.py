@@ -1,5 +1,6 @@
 """Configs of COCO's images and captions, and of their merged judgments: ``captions``, ``pairs``, ``retrieval``."""
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -24,7 +25,7 @@ from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Split
 from cxc_eccv.types import DIRECTIONS, find_positions
 
-MERGED_GROUPS = tuple(dict.fromkeys(group for name in MERGED for group in label_sources()[name].groups))
+MERGED_GROUPS = tuple(dict.fromkeys(itertools.chain.from_iterable(label_sources()[name].groups for name in MERGED)))
 """Groups of raw files of the sources that are merged."""
 
 

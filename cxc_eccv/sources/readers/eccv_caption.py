@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def read_positives(path: Path) -> pa.Table:
         _check_query(path, query, items)
     lengths = [len(items) for items in data.values()]
     queries = np.repeat(np.array([int(query) for query in data], dtype=np.int64), lengths)
-    positives = np.fromiter((item for items in data.values() for item in items), np.int64, sum(lengths))
+    positives = np.fromiter(chain.from_iterable(data.values()), np.int64, sum(lengths))
     return pa.table({"query_id": queries, "item_id": positives})
 
 
@@ -45,6 +46,8 @@ def invalid_items() -> pa.Table:
     """Captions and images that ECCV Caption removed from the Karpathy test split (its appendix C.1)."""
     content = (resources.files("cxc_eccv.sources") / "invalid_items.toml").read_text(encoding="utf-8")
     groups = tomllib.loads(content)["group"]
-    rows = [{"kind": group["kind"], "id": item, "reason": group["reason"]} for group in groups for item in group["ids"]]
+    rows = []
+    for group in groups:
+        rows += [{"kind": group["kind"], "id": item, "reason": group["reason"]} for item in group["ids"]]
     schema = pa.schema([("kind", pa.string()), ("id", pa.int64()), ("reason", pa.string())])
     return pa.Table.from_pylist(rows, schema=schema)

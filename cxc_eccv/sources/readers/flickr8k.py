@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, SplitTables
     for split, path in zip(wanted, paths[1:], strict=True):
         names = read_lines(path)
         ids = _list_images(path, names, rows_of, listed)
-        rows = [row for image_id in ids for row in rows_of[image_id]]
+        rows = list(chain.from_iterable(rows_of[image_id] for image_id in ids))
         splits[split] = SplitTables(
             pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
             captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
@@ -97,10 +98,9 @@ def read_flickr8k_crowd(path: Path) -> pa.Table:
 
 def read_flickr8k_experts(path: Path) -> pa.Table:
     """``image_id``, ``caption_id`` and three ratings, 1 to 4, of every pair, in the order of the file."""
-    rows = [
-        (*_ids(match), *(int(match[name]) for name in ("first", "second", "third")))
-        for _, match in _read_pairs(path, EXPERT_LINE, "image, caption, three ratings from 1 to 4")
-    ]
+    rows = []
+    for _, match in _read_pairs(path, EXPERT_LINE, "image, caption, three ratings from 1 to 4"):
+        rows.append((*_ids(match), int(match["first"]), int(match["second"]), int(match["third"])))
     return _table(path, rows, ("rating1", "rating2", "rating3"))
 
 

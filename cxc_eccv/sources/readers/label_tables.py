@@ -243,14 +243,15 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
 
 
 def _are_ids(searched: object) -> bool:
-    return (
-        isinstance(searched, dict)
-        and set(searched) <= set(CROSS_MODAL)
-        and all(
-            isinstance(ids, list) and all(type(number) is int for number in ids) and ids == sorted(set(ids))
-            for ids in searched.values()
-        )
-    )
+    if not isinstance(searched, dict) or not set(searched) <= set(CROSS_MODAL):
+        return False
+    return all(map(_are_ascending_ids, searched.values()))
+
+
+def _are_ascending_ids(ids: object) -> bool:
+    if not isinstance(ids, list) or not all(type(number) is int for number in ids):
+        return False
+    return ids == sorted(set(ids))
 
 
 IdsOfSplits = Mapping[str, tuple[IntArray, IntArray]]

@@ -213,7 +213,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
         sample=facts["data"]["edition"] == SAMPLE,
         version=markdown_text(facts["version"]),
         package=__version__,
-        example=code_block(f'{dataset_cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
+        example=code_block(f'{dataset_cards.LOAD_HERE_CODE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=code_block(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
             f"--sources {','.join([*facts['sources'], facts['name']])}",
@@ -266,7 +266,7 @@ def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
     sizes = {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
         pretty_name=f"{facts['name']}: matches of {of} that people verified",
-        language=dataset_cards.LANGUAGE,
+        language=dataset_cards.CARD_LANGUAGE,
         license=facts.get("licence", "unknown"),
         size_categories=dataset_cards.size_category(table.num_rows),
         task_categories=["image-to-text", "text-to-image"],
