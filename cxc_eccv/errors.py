@@ -104,12 +104,12 @@ def cut(text: str) -> str:
         >>> len(cut("x" * 1_000_000)), cut("x" * 1_000_000)[6990:7030]
         (10024, 'xxxxxxxxxx … 990,000 characters … xxxxxx')
     """
-    if len(text) <= LONGEST:
+    if len(text) <= LONGEST_MESSAGE:
         return text
-    return f"{text[:BEGINNING]} … {len(text) - LONGEST:,} characters … {text[BEGINNING - LONGEST :]}"
+    return f"{text[:BEGINNING]} … {len(text) - LONGEST_MESSAGE:,} characters … {text[BEGINNING - LONGEST_MESSAGE :]}"
 
 
-LONGEST = 10_000
+LONGEST_MESSAGE = 10_000
 BEGINNING = 7_000
 """Most characters of a message, and how many of them come before the gap."""
 

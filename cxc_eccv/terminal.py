@@ -20,7 +20,7 @@ from cxc_eccv.errors import escape
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
+MARKDOWN_CHARACTERS = re.compile(r"([\\`*_{}\[\]|~#$])")
 
 
 def visible(value: object, *, lines: bool = False) -> str:
@@ -42,7 +42,7 @@ def markdown_text(value: object) -> Markup:
     """
     if isinstance(value, Markup):
         return value
-    marked = SPECIAL.sub(r"\\\1", visible(" ".join(str(value).split())))
+    marked = MARKDOWN_CHARACTERS.sub(r"\\\1", visible(" ".join(str(value).split())))
     return Markup(marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))  # noqa: S704 - escaped here
 
 
@@ -64,7 +64,7 @@ def code_span(value: object) -> Markup:
     return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows its text verbatim
 
 
-LATEX = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -91,11 +91,11 @@ def latex_text(value: object) -> str:
         >>> print(latex_text("a_b & 50 % [v1]"), latex_text("ViT-B--32 at -0.5"))
         a\_b \& 50 \% {[}v1] ViT-B-{}-32 at $-$0.5
     """
-    text = "".join(LATEX.get(char, char) for char in visible(" ".join(str(value).split())))
+    text = "".join(LATEX_ESCAPES.get(char, char) for char in visible(" ".join(str(value).split())))
     return HYPHENS.sub(lambda hyphen: "-{}" if text[hyphen.end()] == "-" else "$-$", text)
 
 
-UNBOUNDED = 1_000_000
+PIPE_WIDTH = 1_000_000
 """Width used for a pipe, which has no edge unless COLUMNS sets one."""
 
 
@@ -126,7 +126,7 @@ def print_shown(shown: RenderableType, console: Console | None = None) -> None:
 
     console = console or Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(file=console.file, width=UNBOUNDED)
+        console = Console(file=console.file, width=PIPE_WIDTH)
     console.print(shown, crop=False)
 
 
@@ -134,7 +134,7 @@ def shown_text(shown: RenderableType) -> str:
     """What :func:`print_shown` would print, without colours and without the last line break."""
     from rich.console import Console
 
-    width = console.width if (console := Console()).is_terminal or "COLUMNS" in os.environ else UNBOUNDED
+    width = console.width if (console := Console()).is_terminal or "COLUMNS" in os.environ else PIPE_WIDTH
     with (plain := Console(width=width, color_system=None)).capture() as captured:
         plain.print(shown, crop=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
@@ -144,13 +144,15 @@ def shown_html(shown: RenderableType) -> str:
     """What :func:`print_shown` would print, for a notebook."""
     from rich.console import Console
 
-    console = Console(width=NOTEBOOK, file=StringIO(), record=True, color_system="truecolor")
+    console = Console(width=NOTEBOOK_WIDTH, file=StringIO(), record=True, color_system="truecolor")
     console.print(shown, crop=False)
-    return console.export_html(inline_styles=True, code_format=HTML)
+    return console.export_html(inline_styles=True, code_format=NOTEBOOK_HTML)
 
 
-NOTEBOOK = 120
-HTML = '<pre style="white-space: pre; overflow-x: auto; line-height: normal; font-family: monospace">{code}</pre>'
+NOTEBOOK_WIDTH = 120
+NOTEBOOK_HTML = (
+    '<pre style="white-space: pre; overflow-x: auto; line-height: normal; font-family: monospace">{code}</pre>'
+)
 
 
 def code_block(value: str, language: str) -> str:

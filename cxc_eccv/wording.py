@@ -110,7 +110,7 @@ ESTIMATE = "the value if people had judged all of them, from their answers about
 UNJUDGED = "share of the retrieved pairs that nobody judged"
 """Explanations of the bounds of a number."""
 
-INTERVALS = {
+INTERVAL_PHRASES = {
     "bootstrap": "from a bootstrap that keeps the captions of an image together",
     "bootstrap_queries": "from a bootstrap over queries with all their rated pairs",
     "random_halves": "from random halves of the queries, as the metric defines",
@@ -122,7 +122,7 @@ INTERVALS = {
 CHECK_FIRST = "Check this first"
 """Heading of the doubts about a run."""
 
-UNKNOWN = "precision unknown"
+UNKNOWN_PRECISION = "precision unknown"
 OVER_IMAGES = "interval over images only"
 PRECISION = "precision: the percentage of the pairs the judge calls entailed that people call so, from drawn pairs"
 """What the interval of a number by a judge leaves out, and what is known of the judge."""
@@ -200,10 +200,10 @@ def explain_intervals(results: Iterable[Result]) -> str:
         if result.interval_method is not None:
             metrics.setdefault(result.interval_method, {})[metric_name(result.metric)] = None
     if len(metrics) == 1:
-        return INTERVALS[next(iter(metrics))]
+        return INTERVAL_PHRASES[next(iter(metrics))]
     usual = metrics.pop("bootstrap", None)
-    texts = [f"{', '.join(names)}: {INTERVALS[method]}" for method, names in metrics.items()]
-    return "; ".join([*texts, *([f"other metrics: {INTERVALS['bootstrap']}"] if usual else [])])
+    texts = [f"{', '.join(names)}: {INTERVAL_PHRASES[method]}" for method, names in metrics.items()]
+    return "; ".join([*texts, *([f"other metrics: {INTERVAL_PHRASES['bootstrap']}"] if usual else [])])
 
 
 def if_ties_help_text(result: Result) -> str:
@@ -257,14 +257,14 @@ def judge_text(result: Result) -> str:
         return ""
     bounds = result.bounds
     if bounds is None or bounds.precision is None:
-        return UNKNOWN
+        return UNKNOWN_PRECISION
     return f"precision {_with_ends(result, bounds.precision, bounds.precision_low, bounds.precision_high)}"
 
 
 def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
     """What the intervals of numbers by a judge leave out, and the command that asks people; empty without a judge."""
     judged = [result for result in results if judge_text(result)]
-    unknown = next((result for result in judged if judge_text(result) == UNKNOWN), None)
+    unknown = next((result for result in judged if judge_text(result) == UNKNOWN_PRECISION), None)
     if unknown is None:
         return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
     known = tasks().get(unknown.task)

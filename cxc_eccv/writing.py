@@ -33,20 +33,20 @@ FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 SHIELD = "'"
 """Before such a text, or one that begins with this sign, it makes the cell a text."""
 
-PATIENCE = 60.0
+LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that writes to the same place."""
 
 DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of disks, which name no file when they come from writing to an open one."""
 
-RECORD = ".written.sha256"
+WRITTEN_RECORD = ".written.sha256"
 """Name of the file beside others that says what was written."""
 
 MOVE_AWAY = "Move it away, or choose another output."
 
 
 @contextmanager
-def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = PATIENCE) -> Iterator[Path]:
+def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = LOCK_TIMEOUT) -> Iterator[Path]:
     """Give an empty folder to write to; without an error, its files then move to ``target``.
 
     A new folder appears by one rename. In an existing one, the new files replace the files ``names`` of the old set.
@@ -92,7 +92,7 @@ def _refuse_obstacles(target: Path, names: Collection[str]) -> None:
 
 
 @contextmanager
-def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
+def replaced_file(target: Path, *, wait: float = LOCK_TIMEOUT) -> Iterator[Path]:
     """Give a path to write to; without an error, the file then replaces ``target``."""
     refuse_unwritable(target, file=True)
     place = target.resolve()
@@ -123,9 +123,9 @@ def name_in_errors(target: Path, building: Path) -> Iterator[None]:
 def recorded_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
     """As :func:`replaced_folder`, but refuse to replace files that are not as an earlier call wrote them.
 
-    The hidden file :data:`RECORD` beside them, in the format of ``sha256sum``, names what was written.
+    The hidden file :data:`WRITTEN_RECORD` beside them, in the format of ``sha256sum``, names what was written.
     """
-    record = target / RECORD
+    record = target / WRITTEN_RECORD
     lines = record.read_text(encoding="utf-8", errors="replace").splitlines() if record.is_file() else []
     present = [name for name in names if (target / name).is_file()]
     written = [name for name in present if _describe_file(target, name) in lines]
@@ -134,7 +134,7 @@ def recorded_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
         yield folder
         kept = [line for line in lines if line.partition("  ")[2] not in names]
         text = "\n".join([*kept, *(_describe_file(folder, name) for name in names if (folder / name).is_file())]) + "\n"
-        (folder / RECORD).write_text(text, encoding="utf-8", newline="\n")
+        (folder / WRITTEN_RECORD).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _describe_file(folder: Path, name: str) -> str:

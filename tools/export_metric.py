@@ -19,7 +19,7 @@ from metric_modules.script import alone, written_out
 import cxc_eccv
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError
-from cxc_eccv.evaluate_modules.module_cards import GRADIO, Description, metric_card, space_app
+from cxc_eccv.evaluate_modules.module_cards import GRADIO_VERSION, Description, metric_card, space_app
 
 HEADER = f"""\
 # Exported from cxc_eccv {cxc_eccv.__version__} by its tools/export_metric.py; do not edit.
@@ -64,7 +64,7 @@ def requirements(packages: tuple[str, ...]) -> str:
     """The requirements of the Space, with the version limits of this package."""
     pins = (pin.partition(";")[0].strip() for pin in requires("cxc_eccv") or ())
     wanted = {re.split("[<>=]", pin)[0]: pin for pin in pins}
-    return "\n".join([*(wanted[name] for name in ("datasets", *packages)), f"gradio=={GRADIO}", ""])
+    return "\n".join([*(wanted[name] for name in ("datasets", *packages)), f"gradio=={GRADIO_VERSION}", ""])
 
 
 if __name__ == "__main__":

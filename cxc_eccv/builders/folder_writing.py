@@ -21,7 +21,7 @@ from tqdm import tqdm
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
-from cxc_eccv.builders.mteb_layout import MTEB, WITHOUT_PHOTOGRAPHS, mteb_configs, mteb_files
+from cxc_eccv.builders.mteb_layout import MTEB_LAYOUT, WITHOUT_PHOTOGRAPHS, mteb_configs, mteb_files
 from cxc_eccv.builders.output import (
     BuildSummary,
     NotBuilt,
@@ -45,8 +45,8 @@ from cxc_eccv.types.strict_json import Json
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are missing"
-DATASETS = "datasets"
-LAYOUTS = (DATASETS, MTEB)
+DATASETS_LAYOUT = "datasets"
+LAYOUTS = (DATASETS_LAYOUT, MTEB_LAYOUT)
 TOOLS_MISSING = "the tool that makes it is missing; name the config to read how to get it"
 
 Outcome = SplitSummary | NotBuilt
@@ -60,7 +60,7 @@ def build_folder(
     *,
     configs: Sequence[str | DatasetConfig] | None = None,
     splits: Sequence[str] | None = None,
-    layout: str = DATASETS,
+    layout: str = DATASETS_LAYOUT,
     data_dir: str | Path | None = None,
     images: str | Path | None = None,
     num_proc: int = 1,
@@ -117,7 +117,7 @@ def build_folder(
     library = opening()
     wanted = _choose_splits(splits, library)
     _require_labels_used(library, wanted)
-    if layout == MTEB and files is not None:
+    if layout == MTEB_LAYOUT and files is not None:
         files.find_all(library.split("test").images["file_name"].to_pylist(), "test")
     with replaced_folder(target, earlier, wait=0) as folder:
         build = _Builder(chosen, options, folder, files, progress).build
@@ -141,12 +141,12 @@ def build_folder(
         _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
-        notes = (WITHOUT_PHOTOGRAPHS,) if layout == MTEB and files is None else ()
+        notes = (WITHOUT_PHOTOGRAPHS,) if layout == MTEB_LAYOUT and files is None else ()
         origin = find_origin(library, sources)
         summary = BuildSummary(target, options, origin, tuple(parts), tuple(not_built), notes)
         _write_texts(folder, summary, library, sources)
         manifest = _make_manifest(summary)
-        if layout == MTEB:
+        if layout == MTEB_LAYOUT:
             for name, text in mteb_files(is_benchmark=not list_departures(manifest)).items():
                 (folder / name).write_text(text, encoding="utf-8")
         hashes = {}
@@ -160,7 +160,7 @@ def build_folder(
 def _choose_configs(layout: str, configs: Sequence[str | DatasetConfig] | None) -> list[DatasetConfig]:
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
-    if layout == DATASETS:
+    if layout == DATASETS_LAYOUT:
         return select_configs(configs)
     if configs is not None:
         raise InvalidOption(f"the layout {layout} has configs of its own; leave out the configs")

@@ -30,9 +30,9 @@ AnyDataset = TypeVar(
     "datasets.IterableDatasetDict",
 )
 
-MISSING = ("error", "null", "drop")
+MISSING_POLICIES = ("error", "null", "drop")
 
-COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
+COCO_FILE_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
 """COCO's releases of 2014 and 2017 give an image different names."""
 
 IMAGES_AT_ONCE = 100  # Rows whose photographs are read at once, about 16 MB
@@ -129,7 +129,7 @@ def _fold_ending(file_name: str) -> str:
 
 def _names_of(file_name: str) -> tuple[str, ...]:
     """The names that a file may have, ``file_name`` first."""
-    coco = COCO_NAME.fullmatch(file_name)
+    coco = COCO_FILE_NAME.fullmatch(file_name)
     if coco is None:
         return (file_name,)
     prefix, number = coco.groups()
@@ -192,8 +192,8 @@ def attach_images(
         >>> attach_images(dataset, folder)[0]["image"].size
         (8, 6)
     """
-    if missing not in MISSING:
-        raise InvalidOption(f"missing={missing!r}: choose one of {', '.join(MISSING)}")
+    if missing not in MISSING_POLICIES:
+        raise InvalidOption(f"missing={missing!r}: choose one of {', '.join(MISSING_POLICIES)}")
     return _attach(dataset, ImageFolder(folder), column, missing)
 
 

@@ -22,10 +22,10 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS
 from cxc_eccv.types.judgments import find_sides
 
-MTEB = "mteb"
+MTEB_LAYOUT = "mteb"
 """Name of the layout."""
 
-SPLIT = "test"
+MTEB_SPLIT = "test"
 
 SUBSETS = {f"eccv_caption-{direction}": f"ECCVCaption{direction.upper()}Retrieval" for direction in CROSS_MODAL}
 SUBSETS |= {f"cxc-{direction}": f"CxC{direction.upper()}Retrieval" for direction in DIRECTIONS}
@@ -42,7 +42,7 @@ def mteb_configs() -> list[DatasetConfig]:
         description="One row per caption: corpus or queries, exactly as COCO has them.",
         collection="MS-COCO, in the split of Karpathy and Li (2015).",
         **columns(id=(Value("string"), "COCO caption id"), text=(Value("string"), "its text")),
-        splits=(SPLIT,),
+        splits=(MTEB_SPLIT,),
         rows=_caption_rows,
         sources=("karpathy",),
         aliases=tuple(_names_of("captions")),
@@ -53,7 +53,7 @@ def mteb_configs() -> list[DatasetConfig]:
         description="One row per image: corpus or queries. mteb runs the tasks of images only with the photographs.",
         collection="MS-COCO, in the split of Karpathy and Li (2015).",
         **columns(id=(Value("string"), "COCO image id"), file_name=(Value("string"), "COCO 2014 file name")),
-        splits=(SPLIT,),
+        splits=(MTEB_SPLIT,),
         rows=_image_rows,
         sources=("karpathy",),
         aliases=tuple(_names_of("images")),
@@ -90,7 +90,7 @@ def _qrels(subset: str) -> DatasetConfig:
                 "score": (Value("int32"), "1"),
             }
         ),
-        splits=(SPLIT,),
+        splits=(MTEB_SPLIT,),
         rows=partial(_cxc_rows if is_cxc else _eccv_rows, direction),
         sources=("karpathy", source),
         defects=() if is_cxc else ("Two positive captions are not in the corpus. They count towards R.",),
@@ -147,6 +147,6 @@ def mteb_files(*, is_benchmark: bool) -> dict[str, str]:
         "name": "CxC and ECCV Caption",
         "description": DESCRIPTION,
         "evaluation_framework": "mteb",
-        "tasks": [{"id": name, "config": f"{subset}-qrels", "split": SPLIT} for subset, name in SUBSETS.items()],
+        "tasks": [{"id": name, "config": f"{subset}-qrels", "split": MTEB_SPLIT} for subset, name in SUBSETS.items()],
     }
     return files | {"eval.yaml": str(yaml.safe_dump(benchmark, sort_keys=False, width=100))}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cxc_eccv.report import Report
 
 
-SHOWN = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_caption/{}/map_at_r"}
+DEMO_NUMBERS = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_caption/{}/map_at_r"}
 """Name of a number to its key in the report, for a direction."""
 
 
@@ -60,7 +60,7 @@ def _summarize(report: Report, page: Path | None) -> None:
 
     say(f"Toy data, {name_data(report.results, report.provenance)}")
     say("Built a dataset of drawings, captions and labels, trained a ridge regression on it, and scored the model.")
-    for name, key in SHOWN.items():
+    for name, key in DEMO_NUMBERS.items():
         values = (f"{100 * report.scores[key.format(way)]:.1f}% {direction_name(way)}" for way in CROSS_MODAL)
         say(f"{name}: {', '.join(values)}")
     say(

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison.published import Joined
 
 
-TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "published.csv", "scores.csv")
+COMPARISON_FILES = (
+    "compare.html",
+    "compare.json",
+    "compare.md",
+    "compare.tex",
+    "compare.csv",
+    "published.csv",
+    "scores.csv",
+)
 
 
 def compare(
@@ -121,7 +129,7 @@ def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Jo
 
 def write_comparison(texts: dict[str, str], output: Path) -> list[Path]:
     """Write the files, all or nothing; the files of an earlier comparison are removed."""
-    with recorded_folder(output, TEXTS) as folder:
+    with recorded_folder(output, COMPARISON_FILES) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return [output / name for name in texts]

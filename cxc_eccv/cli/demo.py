@@ -25,7 +25,7 @@ from cxc_eccv.types import Embeddings, FloatArray
 if TYPE_CHECKING:
     import datasets
 
-WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+WORD_PATTERN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 
 def words(text: str) -> list[str]:
@@ -35,7 +35,7 @@ def words(text: str) -> list[str]:
         >>> words("A man's red helmet. ")
         ['a', "man's", 'red', 'helmet']
     """
-    return WORD.findall(text.lower())
+    return WORD_PATTERN.findall(text.lower())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class TfIdf:
         return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())
 
 
-SIDE = 8
+PIXELS_PER_SIDE = 8
 """Images are averaged down to SIDE x SIDE pixels."""
 
 PIXEL_WEIGHT = 0.1
@@ -90,7 +90,7 @@ def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
     features = []
     for image in images:
         coloured = image.convert("RGB")
-        small = np.asarray(coloured.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
+        small = np.asarray(coloured.resize((PIXELS_PER_SIDE, PIXELS_PER_SIDE), Image.Resampling.BOX), dtype=np.float64)
         bins = (np.asarray(coloured) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
         histogram = np.bincount(bins, minlength=512) / bins.size
         features.append(np.concatenate([PIXEL_WEIGHT * (small.ravel() / 255 - 0.5), np.sqrt(histogram)]))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Split
 
-SUFFIXES = (".npz", ".safetensors", ".parquet")
+OUTPUT_SUFFIXES = (".npz", ".safetensors", ".parquet")
 
 
 def encode(
@@ -122,7 +122,7 @@ def encode(
     from cxc_eccv.types.model_options import Encoding
     from cxc_eccv.types.provenance import DataFacts
 
-    check_output(output, SUFFIXES)
+    check_output(output, OUTPUT_SUFFIXES)
     _check_values(side, score, top_k)
     library = open_library()
     split = split_name(split)

@@ -12,7 +12,7 @@ import typer
 from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import HubError, InvalidOption, UnknownName
-from cxc_eccv.hub import DATASETS, NAME_DATASET, choose_benchmark, find_benchmark
+from cxc_eccv.hub import DATASETS_ADDRESS, NAME_DATASET, choose_benchmark, find_benchmark
 from cxc_eccv.terminal import fit_lines, print_shown, say, visible
 
 
@@ -229,7 +229,7 @@ def leaderboard(
     for note in notes:
         say(note)
     if benchmark is not None:
-        say(f"Address: {DATASETS}{benchmark}\nTo add a model: cxc-eccv submit REPORT --model YOUR_NAME/MODEL")
+        say(f"Address: {DATASETS_ADDRESS}{benchmark}\nTo add a model: cxc-eccv submit REPORT --model YOUR_NAME/MODEL")
 
 
 def _count_models(results: Mapping[str, Mapping[str, float]], shown: Collection[str]) -> str:

@@ -51,10 +51,10 @@ def list_all(
     }
     if name is None or name in titles:
         for group in titles if name is None else [name]:
-            _print_items(titles[group], ITEMS[group]())
+            _print_items(titles[group], LISTERS[group]())
         say("cxc-eccv list NAME shows everything about one of them.")
         return
-    every = {group: items() for group, items in ITEMS.items()}
+    every = {group: items() for group, items in LISTERS.items()}
     names = dict.fromkeys(chain.from_iterable(every.values()))
     from cxc_eccv.registry import metric_variants, task
 
@@ -186,7 +186,7 @@ def _list_files() -> dict[str, Item]:
     return items
 
 
-ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
+LISTERS: dict[str, Callable[[], dict[str, Item]]] = {
     "tasks": _list_tasks,
     "metrics": _list_metrics,
     "configs": _list_configs,

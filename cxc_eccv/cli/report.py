@@ -14,7 +14,7 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file
 
 MTEB = "mteb"
-FORMATS = ("latex", "markdown", "csv")
+TABLE_FORMATS = ("latex", "markdown", "csv")
 """Formats of tables."""
 
 
@@ -45,7 +45,7 @@ def report(
 
     For tables of a paper, use cxc-eccv tables.
     """
-    if form in FORMATS:
+    if form in TABLE_FORMATS:
         raise InvalidOption(f"report writes pages and files of mteb; for a table, use cxc-eccv tables --format {form}")
     if form not in (None, MTEB):
         raise UnknownName("format", form, [MTEB])
@@ -109,8 +109,8 @@ def tables(
     from cxc_eccv.comparison.paper_tables import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
-    if form not in FORMATS:
-        raise UnknownName("format", form, FORMATS)
+    if form not in TABLE_FORMATS:
+        raise UnknownName("format", form, TABLE_FORMATS)
     scored = read_reports(reports, name)
     chosen = names(tasks)
     if form == "csv":

@@ -19,7 +19,7 @@ NOWHERE = "no such folder"
 
 MERGE = "merge it first: PeftModel.from_pretrained(BASE, ADAPTER).merge_and_unload().save_pretrained(FOLDER)"
 
-SETTINGS = (bool, int, float, str)
+SETTING_TYPES = (bool, int, float, str)
 
 
 def find_adapter(source: str, origin: Origin) -> dict[str, Any] | None:
@@ -124,6 +124,6 @@ def _plain_settings(module: torch.nn.Module) -> dict[str, str]:
     settings = {}
     for name, value in vars(module).items():
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
-        if name != "training" and all(isinstance(part, SETTINGS) for part in parts):
+        if name != "training" and all(isinstance(part, SETTING_TYPES) for part in parts):
             settings[name] = str(value)
     return settings

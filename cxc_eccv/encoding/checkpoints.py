@@ -23,7 +23,7 @@ from cxc_eccv.errors import ModelError
 SECONDS = 10.0
 """How long the Hub may take to answer before its cache alone is read, and how long its answer counts."""
 
-MODULES = "modules.json"
+MODULES_FILE = "modules.json"
 """The file that marks a folder as a sentence-transformers model."""
 
 
@@ -114,7 +114,7 @@ MOST_LINES = 5
 LONGEST_LINE = 300
 """How much of a library's error a message keeps: lines, and characters of a line."""
 
-LOG_IN = "Log in with hf auth login, or set HF_TOKEN, to an account that has access to it."
+LOG_IN_TO_READ = "Log in with hf auth login, or set HF_TOKEN, to an account that has access to it."
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def shorten_error(error: BaseException) -> list[str]:
     """The first lines of a library's error, at least one; the remedy of a gated repository is among them."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     is_gated = isinstance(error, GatedRepoError) or isinstance(error.__cause__, GatedRepoError)
-    remedies = [LOG_IN] if is_gated else []
+    remedies = [LOG_IN_TO_READ] if is_gated else []
     kept = lines[: MOST_LINES - len(remedies)]
     return [f"{line[:LONGEST_LINE]} ..." if len(line) > LONGEST_LINE else line for line in kept] + remedies
 

@@ -244,14 +244,14 @@ def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, en
         )
 
 
-CARD = "README.md"
+MODEL_CARD_FILE = "README.md"
 DATA_CONFIG = "data_config.json"
 
-CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 TRAINED = re.compile(r"\b(pre-?|fine-?)?train", re.IGNORECASE)
 OTHER_USE = re.compile(r"evaluat|zero-?shot|\b(not|without|never)\b", re.IGNORECASE)
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 
 def read_training_data(source: str, revision: str | None = None) -> list[str]:
@@ -261,7 +261,7 @@ def read_training_data(source: str, revision: str | None = None) -> list[str]:
     """
     names = []
     passages = ""
-    if (card := _find_file(source, CARD, revision)) is not None:
+    if (card := _find_file(source, MODEL_CARD_FILE, revision)) is not None:
         with suppress(ValueError, yaml.YAMLError):
             listed = (metadata_load(card) or {}).get("datasets") or []
             names = [str(name) for name in ([listed] if isinstance(listed, str) else listed)]
@@ -293,11 +293,11 @@ def find_passages(card: str) -> str:
     passages: list[str] = []
     elsewhere: list[str] = []
     level = 0  # of the heading that names training, 0 outside of its section
-    for line in CODE.sub("", card).splitlines():
+    for line in CODE_BLOCK.sub("", card).splitlines():
         heading = HEADING.match(line)
         if heading and (not level or len(heading[1]) <= level):
             level = len(heading[1]) if TRAINED.search(heading[2]) else 0
         (passages if level and not heading else elsewhere).append("\n" if heading else line)
-    sentences = SENTENCE.split("\n".join(elsewhere))
+    sentences = SENTENCE_END.split("\n".join(elsewhere))
     told = [sentence for sentence in sentences if TRAINED.search(sentence) and not OTHER_USE.search(sentence)]
     return "\n".join([*told, *passages])

@@ -10,7 +10,7 @@ from typing import Any
 
 from huggingface_hub import metadata_load
 
-from cxc_eccv.encoding.checkpoints import MODULES, Origin, find_file
+from cxc_eccv.encoding.checkpoints import MODULES_FILE, Origin, find_file
 from cxc_eccv.errors import ModelError
 
 SPARSE = (
@@ -55,7 +55,7 @@ def refuse_sentence_family(source: str, origin: Origin) -> None:
             f"is a {family} of sentence-transformers, not a {DENSE}: its vectors or scores are not one vector per item"
         )
         raise ModelError(f"{source} {SENTENCE_FAMILIES.get(family, other)}.")
-    modules = _read_json(source, MODULES, origin)
+    modules = _read_json(source, MODULES_FILE, origin)
     for module in modules if isinstance(modules, list) else ():
         packages = str(module.get("type")).split(".")
         for package, advice in SENTENCE_MODULES.items():

@@ -16,7 +16,7 @@ from transformers import PreTrainedConfig
 
 from cxc_eccv.encoding.adapters import describe_adapters
 from cxc_eccv.encoding.loading import UNUSED, LoadedModel, name_package
-from cxc_eccv.encoding.open_clip import ADDRESS, Preprocessing
+from cxc_eccv.encoding.open_clip import MEMORY_ADDRESS, Preprocessing
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT
 from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
@@ -101,7 +101,7 @@ def _architecture_of(model: torch.nn.Module) -> list[Any]:
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
     code = [_code_of(kind) for kind in kinds if name_package(kind) not in VERSIONED]
     adapters = describe_adapters(model)
-    return [ADDRESS.sub("", repr(model)), plain, code, *([adapters] if adapters else [])]
+    return [MEMORY_ADDRESS.sub("", repr(model)), plain, code, *([adapters] if adapters else [])]
 
 
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds

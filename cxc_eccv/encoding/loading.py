@@ -31,7 +31,7 @@ from cxc_eccv.encoding.adapters import (
     refuse_adapter,
     unwrap,
 )
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, find_file, open_checkpoint
+from cxc_eccv.encoding.checkpoints import MODULES_FILE, NAMELESS, Origin, explain_damage, find_file, open_checkpoint
 from cxc_eccv.encoding.families import (
     refuse_architecture,
     refuse_joint_reader,
@@ -40,10 +40,10 @@ from cxc_eccv.encoding.families import (
     refuse_sparse_head,
 )
 from cxc_eccv.encoding.open_clip import (
-    CONFIG,
-    FOLDER,
-    HUB,
-    PREFIX,
+    FOLDER_PREFIX,
+    HUB_PREFIX,
+    OPEN_CLIP_CONFIG,
+    OPEN_CLIP_PREFIX,
     OpenClip,
     Preprocessing,
     Tokenizer,
@@ -52,7 +52,13 @@ from cxc_eccv.encoding.open_clip import (
     title_of,
 )
 from cxc_eccv.encoding.processes import local_rank
-from cxc_eccv.encoding.roles import TASKS, RoleInput, read_roles, reads_task, reads_text_with_images
+from cxc_eccv.encoding.roles import (
+    SENTENCE_TRANSFORMERS_TASKS,
+    RoleInput,
+    read_roles,
+    reads_task,
+    reads_text_with_images,
+)
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, refuse_long_name
 from cxc_eccv.extras import require
@@ -122,7 +128,7 @@ class LoadedModel:
         """Each role of a side with its prompt and task; where queries and gallery are alike, all roles are."""
         plain = Prompt(self.image_prompt) if side == "images" else self.caption_prompt
         prompts = self.prompts.get(side, {})
-        tasks = TASKS if reads_task(self.model) else {}
+        tasks = SENTENCE_TRANSFORMERS_TASKS if reads_task(self.model) else {}
         inputs = {role: RoleInput(prompts.get(role, plain), tasks.get(role)) for role in (GALLERY, QUERY, SYMMETRIC)}
         return inputs if inputs[QUERY] != inputs[GALLERY] else dict.fromkeys(inputs, inputs[GALLERY])
 
@@ -392,7 +398,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     base, base_origin = find_base(source, origin)
     if _is_of_package(base, base_origin):
         study_modules("models")  # registers the trained models of the studies with transformers
-    elif find_file(source, MODULES, origin.revision):
+    elif find_file(source, MODULES_FILE, origin.revision):
         refuse_sentence_family(source, origin)
         return _sentence_transformer(source, dtype, origin)
     if base != source:
@@ -485,8 +491,9 @@ def _is_of_package(source: str, origin: Origin) -> bool:
 
 
 def _advice(source: str, origin: Origin) -> str:
-    if find_file(source, CONFIG, origin.revision):
-        return f"it is a model of open_clip: name it {PREFIX + FOLDER if Path(source).is_dir() else HUB}{source}"
+    if find_file(source, OPEN_CLIP_CONFIG, origin.revision):
+        prefix = OPEN_CLIP_PREFIX + FOLDER_PREFIX if Path(source).is_dir() else HUB_PREFIX
+        return f"it is a model of open_clip: name it {prefix}{source}"
     return "give a folder with config.json and weights, or a Hub id"
 
 

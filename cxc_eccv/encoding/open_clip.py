@@ -14,12 +14,12 @@ from PIL import Image
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
 from cxc_eccv.extras import require
 
-PREFIX = "open_clip:"
-HUB = "hf-hub:"
-FOLDER = "local-dir:"
-CONFIG = "open_clip_config.json"
+OPEN_CLIP_PREFIX = "open_clip:"
+HUB_PREFIX = "hf-hub:"
+FOLDER_PREFIX = "local-dir:"
+OPEN_CLIP_CONFIG = "open_clip_config.json"
 
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+MEMORY_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class OpenClip(torch.nn.Module):
@@ -69,7 +69,7 @@ class Preprocessing:
 
     def to_json_string(self) -> str:
         """The steps, as text."""
-        return ADDRESS.sub("", repr(self._preprocess))
+        return MEMORY_ADDRESS.sub("", repr(self._preprocess))
 
 
 class Tokenizer:
@@ -102,16 +102,16 @@ class Tokenizer:
 def is_open_clip(source: str) -> bool:
     """Whether a name is one of open_clip: by its prefix, or a folder that has only open_clip's config."""
     folder = Path(source)
-    alone = bool(source) and (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
-    return source.startswith((PREFIX, HUB)) or alone
+    alone = bool(source) and (folder / OPEN_CLIP_CONFIG).is_file() and not (folder / "config.json").is_file()
+    return source.startswith((OPEN_CLIP_PREFIX, HUB_PREFIX)) or alone
 
 
 def title_of(source: str) -> str:
     """The name in runs and reports."""
     name, checkpoint = _split(source)
-    name = name.removeprefix(HUB)
-    if name.startswith(FOLDER):
-        return Path(name.removeprefix(FOLDER)).resolve().name
+    name = name.removeprefix(HUB_PREFIX)
+    if name.startswith(FOLDER_PREFIX):
+        return Path(name.removeprefix(FOLDER_PREFIX)).resolve().name
     return name if checkpoint is None else f"{name}/{Path(checkpoint).stem if '=' in source else checkpoint}"
 
 
@@ -127,11 +127,11 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
 
 def _split(source: str) -> tuple[str, str | None]:
     """open_clip's name of a model, and its weights: a tag, a file, or None if the name implies them."""
-    name = source.removeprefix(PREFIX)
-    if name.startswith((HUB, FOLDER)):
+    name = source.removeprefix(OPEN_CLIP_PREFIX)
+    if name.startswith((HUB_PREFIX, FOLDER_PREFIX)):
         return name, None
     if Path(source).is_dir():
-        return f"{FOLDER}{source}", None
+        return f"{FOLDER_PREFIX}{source}", None
     architecture, sign, file = name.partition("=")
     if sign:
         return architecture, file

@@ -20,10 +20,10 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import QUERY
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_sides
 
-GROUPS = itertools.count()
+GROUP_NUMBERS = itertools.count()
 """Counts the groups that this process has made; all processes make the same ones."""
 
-PATIENCE = timedelta(days=7)
+PROCESS_TIMEOUT = timedelta(days=7)
 """How long a process waits for the others: the slowest may have far more work, and torch's 30 minutes abort the run."""
 
 
@@ -96,9 +96,9 @@ def _make_group() -> None:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    store, rank, count = next(iter(rendezvous("env://", timeout=PATIENCE)))
-    part = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
-    dist.init_process_group("gloo", store=part, rank=rank, world_size=count, timeout=PATIENCE)
+    store, rank, count = next(iter(rendezvous("env://", timeout=PROCESS_TIMEOUT)))
+    part = PrefixStore(f"cxc_eccv/{next(GROUP_NUMBERS)}", store)
+    dist.init_process_group("gloo", store=part, rank=rank, world_size=count, timeout=PROCESS_TIMEOUT)
 
 
 def local_rank() -> int:

@@ -16,7 +16,7 @@ from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
 DOCUMENTS = ("document", "passage", "corpus")
 """Names of saved prompts of the gallery, in sentence-transformers' order."""
 
-TASKS = {QUERY: "query", GALLERY: "document"}
+SENTENCE_TRANSFORMERS_TASKS = {QUERY: "query", GALLERY: "document"}
 """Role to what sentence-transformers calls it."""
 
 
@@ -75,7 +75,7 @@ def reads_task(model: Any) -> bool:  # noqa: ANN401 - any model
         routes = {*getattr(module, "sub_modules", {}), *(task for task, _ in getattr(module, "route_mappings", {}))}
         lengths = [getattr(module, name, None) for name in ("query_expansion", "query_length", "document_length")]
         names_task = getattr(module, "_chat_template_declares_task", bool)
-        if not routes.isdisjoint(TASKS.values()) or any(lengths) or names_task():
+        if not routes.isdisjoint(SENTENCE_TRANSFORMERS_TASKS.values()) or any(lengths) or names_task():
             return True
     return False
 

@@ -28,7 +28,7 @@ from cxc_eccv.runs.run import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import cache_held, locked, replaced_file, resumable
 
-NAMED = 20
+MOST_NAMED_IMAGES = 20
 """Most images that a warning names; the record names all."""
 
 
@@ -59,8 +59,10 @@ class Notes:
             modes = ", ".join(f"{mode} {count}" for mode, count in sorted(self.converted.items()))
             sentences.append(f"{sum(self.converted.values())} images were not RGB and were converted: {modes}")
         if self.skipped:
-            named = "; ".join(f"{number}: {why}" for number, why in list(self.skipped.items())[:NAMED])
-            more = f"; and {len(self.skipped) - NAMED} more" if len(self.skipped) > NAMED else ""
+            named = "; ".join(f"{number}: {why}" for number, why in list(self.skipped.items())[:MOST_NAMED_IMAGES])
+            more = (
+                f"; and {len(self.skipped) - MOST_NAMED_IMAGES} more" if len(self.skipped) > MOST_NAMED_IMAGES else ""
+            )
             sentences.append(f"{len(self.skipped)} images were left out and have no vector: {named}{more}")
         return sentences
 

@@ -24,8 +24,8 @@ from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique, check_ids
 
-COLUMNS = ("caption_id", "text")
-COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.jpe?g", re.IGNORECASE)
+CAPTION_COLUMNS = ("caption_id", "text")
+COCO_FILE_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.jpe?g", re.IGNORECASE)
 
 BATCHES_AHEAD = 3
 SHARD_SIZE = 1024
@@ -50,10 +50,10 @@ def _take_columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
         if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
             raise InvalidOption("captions: give (caption id, text) pairs, or a table with caption_id and text")
         return [number for number, _ in pairs], [text for _, text in pairs]
-    lacking = [name for name in COLUMNS if name not in list(names)]
+    lacking = [name for name in CAPTION_COLUMNS if name not in list(names)]
     if lacking:
         raise InvalidOption(f"captions have the columns {', '.join(names)}, but lack {' and '.join(lacking)}")
-    ids, texts = (captions[name] for name in COLUMNS)
+    ids, texts = (captions[name] for name in CAPTION_COLUMNS)
     if isinstance(captions, pa.Table):
         return ids.to_pylist(), texts.to_pylist()
     return list(ids), list(texts)
@@ -75,7 +75,7 @@ def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageIte
 
 def _find_items(folder: Path) -> list[ImageItem]:
     folder = image_folder(folder)
-    named = ((COCO_NAME.fullmatch(path.name), path) for path in folder.rglob("*"))
+    named = ((COCO_FILE_NAME.fullmatch(path.name), path) for path in folder.rglob("*"))
     items: list[ImageItem] = [(int(name[1]), path) for name, path in named if name]
     if not items:
         raise InvalidOption(

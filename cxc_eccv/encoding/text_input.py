@@ -18,7 +18,7 @@ from cxc_eccv.types import IntArray
 
 Tokens = dict[str, list[int]]
 
-UNBOUNDED = 1_000_000
+NO_TOKEN_LIMIT = 1_000_000
 """Tokenizers without a limit state a larger number."""
 
 PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_model")
@@ -96,7 +96,7 @@ class TextInput:
 
 def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
     """The most tokens of a text: the limit of the tokenizer, or the model's positions without padding if fewer."""
-    limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
+    limits = [tokenizer.model_max_length] if tokenizer.model_max_length < NO_TOKEN_LIMIT else []
     positions = getattr(text_config(model), "max_position_embeddings", None)
     if positions is not None and positions > 0:  # XLNet states -1 for none
         tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))

@@ -10,7 +10,7 @@ from cxc_eccv.extras import require
 __all__ = ["MODULES", "metric", "module_folder"]
 
 INSTALLED = Path(__file__).parent / "modules"
-MODULES = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2] / "metrics"
+MODULES_FOLDER = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2] / "metrics"
 """Folder with one folder per metric: ``metrics/`` of a checkout, or its copy in an installed package."""
 
 
@@ -39,7 +39,7 @@ def metric(name: str) -> str:
 
 def module_folder(name: str) -> Path:
     """The folder of a metric's module, whether ``evaluate`` is installed or not."""
-    known = sorted(folder.name for folder in MODULES.iterdir() if folder.is_dir())
+    known = sorted(folder.name for folder in MODULES_FOLDER.iterdir() if folder.is_dir())
     if name not in known:
         raise UnknownName("metric", name, known, listed="metrics")
-    return MODULES / name
+    return MODULES_FOLDER / name

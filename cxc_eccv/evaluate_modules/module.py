@@ -110,7 +110,7 @@ def names(name: str, values: Any) -> list[str]:  # noqa: ANN401 - checked here
     return [str(value) for value in values]
 
 
-OPTIONS: Mapping[str, str] = {
+OPTION_TEXTS: Mapping[str, str] = {
     "gallery_size": "number of items that a query ranks, one number or one per query. It shows which rankings are "
     "complete: any depth suffices for these, and positives they lack are outside the gallery.",
     "per_query": "also return the value of every query, as `<name>_per_query`.",

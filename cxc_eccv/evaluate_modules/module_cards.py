@@ -22,7 +22,7 @@ import yaml
 from cxc_eccv import registry
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluate_modules import module_folder
-from cxc_eccv.evaluate_modules.module import LIST, OPTIONS, MetricModule
+from cxc_eccv.evaluate_modules.module import LIST, OPTION_TEXTS, MetricModule
 from cxc_eccv.evaluate_modules.pair_modules import (
     ConceptModule,
     ConceptSizesModule,
@@ -110,7 +110,7 @@ class Description:
     @property
     def inputs(self) -> dict[str, str]:
         """Column or option to description, with defaults for options."""
-        texts = {**OPTIONS, **self.kind.option_texts, **arguments(self.spec.description)}
+        texts = {**OPTION_TEXTS, **self.kind.option_texts, **arguments(self.spec.description)}
         inputs = {name: column.description for name, column in self.kind.columns.items()}
         for name, default in self.module.options().items():
             sentences = [texts[name]]
@@ -132,7 +132,7 @@ class Description:
                 results[name.format(self.result_name)] = text
         if self.kind.shows_options:
             for option in self.module.options():
-                if option not in OPTIONS and option not in self.spec.parameters:
+                if option not in OPTION_TEXTS and option not in self.spec.parameters:
                     results[option] = "the value of this option."
         return results
 
@@ -256,8 +256,8 @@ def _split_by(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     return dict(zip(names, texts, strict=True))
 
 
-GRADIO = "6.31.0"
-GENERATED = "Made from the metric's declaration; do not edit."
+GRADIO_VERSION = "6.31.0"
+GENERATED_NOTE = "Made from the metric's declaration; do not edit."
 
 
 def write_space(name: str, parent: Path) -> Path:
@@ -276,7 +276,7 @@ def write_space(name: str, parent: Path) -> Path:
         )
     folder = parent / name
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    requirements = (requirement, *described.packages, f"gradio=={GRADIO}")
+    requirements = (requirement, *described.packages, f"gradio=={GRADIO_VERSION}")
     install = f"The module computes with the package `cxc_eccv` (`pip install '{requirement}'`)."
     texts = {
         "app.py": space_app(described),
@@ -298,7 +298,7 @@ def space_app(described: Description) -> str:
     texts = {
         "title": described.title,
         "quoted_title": json.dumps(described.title, ensure_ascii=False),
-        "generated": GENERATED,
+        "generated": GENERATED_NOTE,
         "name": described.spec.name,
         "columns": json.dumps(list(columns)),
         "example": "\n".join(lines),
@@ -314,7 +314,7 @@ def metric_card(described: Description, load: Sequence[str], install: str) -> st
         "colorFrom": "blue",
         "colorTo": "green",
         "sdk": "gradio",
-        "sdk_version": GRADIO,
+        "sdk_version": GRADIO_VERSION,
         "python_version": "3.11",
         "app_file": "app.py",
         "pinned": False,

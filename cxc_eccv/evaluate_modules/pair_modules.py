@@ -74,7 +74,7 @@ def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - 
     return rows
 
 
-IMAGES = {
+IMAGE_COLUMNS = {
     "predictions": Column(
         concept_lists,
         "list of string",
@@ -101,7 +101,7 @@ class ConceptModule(MetricModule):
     """A metric of failed queries; predictions are concepts of the retrieved images, references those of the right."""
 
     spec: ClassVar[FailureMetric]
-    columns: ClassVar[Mapping[str, Column]] = IMAGES
+    columns: ClassVar[Mapping[str, Column]] = IMAGE_COLUMNS
     limits = LIMITS
     example: ClassVar[Example] = EXAMPLE
 
@@ -159,7 +159,7 @@ class ConceptSizesModule(ConceptModule):
     """A metric of concepts and the areas of their instances."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        **IMAGES,
+        **IMAGE_COLUMNS,
         "prediction_areas": Column(
             number_lists,
             "list of float64",

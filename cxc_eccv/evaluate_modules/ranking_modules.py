@@ -38,7 +38,7 @@ from cxc_eccv.types.ids import make_indptr
 DIRECTION = "i2t"
 """A run needs a direction, although the rows of a module have none."""
 
-RANKINGS = Column(
+RANKINGS_COLUMN = Column(
     id_lists,
     "list of int64",
     "ranked gallery ids of each query, best first, without the query itself. Ids must be whole numbers without "
@@ -114,7 +114,7 @@ POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each quer
 class RankingModule(MetricModule):
     """A metric of ranks; predictions are rankings, references are positives."""
 
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS, "references": POSITIVES}
+    columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS_COLUMN, "references": POSITIVES}
     limits = RANKING_LIMITS
     example: ClassVar[Example] = {**RANKED, "references": [[30, 20], [20]]}
     example_options: ClassVar[Example] = {"gallery_size": 4}
@@ -141,7 +141,7 @@ class BothDirectionsModule(MetricModule):
 
     spec: ClassVar[WholeMetric]
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": RANKINGS,
+        "predictions": RANKINGS_COLUMN,
         "references": POSITIVES,
         "directions": Column(
             names, "string", "direction of each query, `i2t` (image to text) or `t2i` (text to image); both must occur."
@@ -183,7 +183,7 @@ class GradedRankingModule(MetricModule):
     """A metric of the top K or R; predictions are rankings, references the judged items, gains their grades."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": RANKINGS,
+        "predictions": RANKINGS_COLUMN,
         "references": Column(
             id_lists, "list of int64", "ids of all judged items of each query, including those of gain 0; at least one."
         ),
@@ -290,14 +290,14 @@ def _refuse_outside(rankings: GivenRankings, rows: IntArray, k: int) -> None:
             )
 
 
-VERDICTS = (0, 1, 2)
+ALLOWED_VERDICTS = (0, 1, 2)
 
 
 class JudgedRankingModule(MetricModule):
     """A metric of judged items: predictions are whole rankings, references the judged items, with a verdict each."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": RANKINGS,
+        "predictions": RANKINGS_COLUMN,
         "references": Column(id_lists, "list of int64", "ids of all judged items of each query, negatives too."),
         "verdicts": Column(
             id_lists,
@@ -326,7 +326,7 @@ class JudgedRankingModule(MetricModule):
     ) -> Results:
         """Name to value, one for every combination of parameters."""
         for row, (ranking, items, given) in enumerate(zip(predictions, references, verdicts, strict=True)):
-            if wrong := [verdict for verdict in given if verdict not in VERDICTS]:
+            if wrong := [verdict for verdict in given if verdict not in ALLOWED_VERDICTS]:
                 raise DataError(f"query {row} has the verdict {wrong[0]}; a verdict is 0, 1 or 2")
             if lost := sorted(set(items) - set(ranking)):
                 raise RunTooShallow(
@@ -362,7 +362,7 @@ class PlausibleMatchModule(MetricModule):
 
     spec: ClassVar[PlausibleMetric]
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": RANKINGS,
+        "predictions": RANKINGS_COLUMN,
         "references": Column(
             id_lists,
             "list of int64",

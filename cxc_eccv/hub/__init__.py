@@ -7,7 +7,7 @@ import re
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import find_address
 
-DATASETS = "https://huggingface.co/datasets/"
+DATASETS_ADDRESS = "https://huggingface.co/datasets/"
 
 NAME_DATASET = (
     "Name the benchmark's repository with --dataset OWNER_NAME/cxc_eccv: the owner of this package has set no address "
@@ -19,7 +19,7 @@ NAME_DATASET = (
 def find_benchmark() -> str | None:
     """Repository of the benchmark that this package's owner set as ``Benchmark`` in ``[project.urls]``, or None."""
     address = find_address("Benchmark") or ""
-    repository = re.fullmatch(rf"{re.escape(DATASETS)}([\w.-]+/[\w.-]+)", address)
+    repository = re.fullmatch(rf"{re.escape(DATASETS_ADDRESS)}([\w.-]+/[\w.-]+)", address)
     return None if repository is None else repository[1]
 
 

@@ -28,7 +28,7 @@ from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
 from cxc_eccv.errors import HubConflict, HubError
 
-CARD = "README.md"
+CARD_FILE = "README.md"
 
 BEGIN = "<!-- cxc_eccv: generated part begins; sha256 {} -->"
 END = "<!-- cxc_eccv: generated part ends; write outside these two lines, where everything is kept -->"
@@ -37,7 +37,7 @@ ENDS = re.compile(r"^<!-- cxc_eccv: generated part ends;.*-->[ \t]*$", re.MULTIL
 ANY_MARK = "<!-- cxc_eccv: generated part"
 
 
-def merge_card(generated: str, existing: str | None, owned: tuple[str, ...], where: str = CARD) -> str:
+def merge_card(generated: str, existing: str | None, owned: tuple[str, ...], where: str = CARD_FILE) -> str:
     r"""Put the generated card into an existing one; at its end, if that has no generated part yet.
 
     The keys ``owned`` of the front matter describe the files; of others the existing values stay.

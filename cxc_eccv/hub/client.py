@@ -21,7 +21,7 @@ from huggingface_hub.utils._validators import validate_repo_id
 from cxc_eccv import version
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 
-LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`."
+LOG_IN_TO_WRITE = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`."
 
 ASK_FOR_ACCESS = "The repository is gated: ask for access on its page on the Hub, then run the command again."
 
@@ -30,9 +30,9 @@ TRANSPORT: type[Exception] = HfHubHTTPError.__mro__[1]
 
 LATER = "Run the command again later. Files that arrived are not sent again."
 BUSY = "Somebody else may be changing the repository; run the command again."
-STATUSES: Mapping[int, tuple[type[HubError], str]] = {
-    401: (HubAccessDenied, f"The Hub does not accept the token. {LOG_IN}"),
-    403: (HubAccessDenied, f"The token lacks the permission. {LOG_IN}"),
+STATUS_ERRORS: Mapping[int, tuple[type[HubError], str]] = {
+    401: (HubAccessDenied, f"The Hub does not accept the token. {LOG_IN_TO_WRITE}"),
+    403: (HubAccessDenied, f"The token lacks the permission. {LOG_IN_TO_WRITE}"),
     404: (HubError, "Check the name; a private or gated repository needs a token that may read it."),
     **dict.fromkeys((409, 412), (HubConflict, BUSY)),
     **dict.fromkeys((408, 425, 429, 500, 502, 503, 504), (HubUnavailable, LATER)),
@@ -72,7 +72,7 @@ def describe_token() -> str:
     endpoint = huggingface_hub.constants.ENDPOINT
     if huggingface_hub.get_token():
         return f"A token for {endpoint} was found."
-    return f"No token for {endpoint} was found. {LOG_IN}"
+    return f"No token for {endpoint} was found. {LOG_IN_TO_WRITE}"
 
 
 def require_owner(repo_id: str) -> None:
@@ -88,7 +88,7 @@ def require_owner(repo_id: str) -> None:
 def require_token() -> None:
     """Raise HubAccessDenied if there is no token."""
     if not huggingface_hub.get_token():
-        raise HubAccessDenied(f"there is no token for {huggingface_hub.constants.ENDPOINT}. {LOG_IN}")
+        raise HubAccessDenied(f"there is no token for {huggingface_hub.constants.ENDPOINT}. {LOG_IN_TO_WRITE}")
 
 
 def _translate(doing: str, error: Exception) -> CxcEccvError:
@@ -98,12 +98,15 @@ def _translate(doing: str, error: Exception) -> CxcEccvError:
     if isinstance(cause, HfHubHTTPError):
         # The client's own message has the address of the request, which may be signed.
         reason = redact(" ".join((cause.server_message or "").split())[:300]).rstrip(".")
-        kind, advice = STATUSES.get(cause.response.status_code, (HubError, ""))
+        kind, advice = STATUS_ERRORS.get(cause.response.status_code, (HubError, ""))
         if isinstance(cause, GatedRepoError):
             kind = HubAccessDenied
             advice = ASK_FOR_ACCESS
         if cause.response.status_code == 401 and not huggingface_hub.get_token():
-            advice = f"No token was found, and the repository is private, gated or not there. Check its name. {LOG_IN}"
+            advice = (
+                "No token was found, and the repository is private, gated or not there. Check its name. "
+                f"{LOG_IN_TO_WRITE}"
+            )
         reasons = ", ".join(filter(None, [f"HTTP {cause.response.status_code}", reason]))
         return kind(f"{doing}: {reasons}. {advice}".rstrip())
     detail = redact(" ".join(f"{type(error).__name__}: {error}".split()))

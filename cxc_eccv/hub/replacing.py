@@ -14,7 +14,7 @@ from huggingface_hub import HfApi
 
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import DataError
-from cxc_eccv.hub.card import BEGINS, CARD, ENDS, read_card
+from cxc_eccv.hub.card import BEGINS, CARD_FILE, ENDS, read_card
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import EVAL_YAML, FRAMEWORK, read_task_ids
 from cxc_eccv.sources.readers import read_labels
@@ -37,7 +37,7 @@ def find_removed(
         listed.add(EVAL_YAML)
     present = api.list_repo_files(repo_id, repo_type="dataset", revision=head)
     shards = {path for path in present if path.endswith(PARQUET) and path.rpartition("/")[0] in folders}
-    return [path for path in present if path in listed | shards and path not in sent and path != CARD]
+    return [path for path in present if path in listed | shards and path not in sent and path != CARD_FILE]
 
 
 def find_losses(
@@ -79,26 +79,26 @@ def find_card_losses(api: HfApi, repo_id: str, head: str, card: str, owned: Coll
 
     The keys ``owned`` of the front matter are generated.
     """
-    text = read_text(api, repo_id, "model", CARD, head)
+    text = read_text(api, repo_id, "model", CARD_FILE, head)
     if text is None:
         return []
-    there = read_card(text, f"{CARD} of {repo_id}")
-    here = read_card(card, CARD)
-    written = GENERATED.sub("", there.text)
+    there = read_card(text, f"{CARD_FILE} of {repo_id}")
+    here = read_card(card, CARD_FILE)
+    written = GENERATED_PART.sub("", there.text)
     lines = set(here.text.split("\n"))
     losses = [
-        f"its {CARD} says {shorten(line, 60, placeholder='...')!r}, and that of the folder does not"
+        f"its {CARD_FILE} says {shorten(line, 60, placeholder='...')!r}, and that of the folder does not"
         for line in written.split("\n")
         if line.strip() and line not in lines
     ]
     ours = vars(here.data)
     for key, value in vars(there.data).items():
         if key not in owned and ours.get(key) != value:
-            losses.append(f"its {CARD} has {key}: {value!r}, and that of the folder {ours.get(key)!r}")
+            losses.append(f"its {CARD_FILE} has {key}: {value!r}, and that of the folder {ours.get(key)!r}")
     return losses
 
 
-GENERATED = re.compile(rf"{BEGINS.pattern}.*?{ENDS.pattern}", re.MULTILINE | re.DOTALL)
+GENERATED_PART = re.compile(rf"{BEGINS.pattern}.*?{ENDS.pattern}", re.MULTILINE | re.DOTALL)
 """The generated part of a card, with its marks."""
 
 

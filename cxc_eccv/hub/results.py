@@ -21,7 +21,7 @@ from cxc_eccv.writing import replaced_file
 Results: TypeAlias = dict[str, dict[str, float]]
 """Row of the leaderboard to its values by report key: a model, or ``model (pull request N)`` for an open one."""
 
-PATIENCE = 10
+HUB_TIMEOUT = 10
 """Seconds to wait for an answer of the Hub."""
 
 
@@ -34,7 +34,7 @@ def read_results(dataset: str) -> tuple[Results, list[str]]:
     before = _read_kept(kept)
     try:
         with hub_client(f"read the leaderboard of {dataset}") as api:
-            entries = api.get_dataset_leaderboard(dataset, base_model_only=False, timeout=PATIENCE)
+            entries = api.get_dataset_leaderboard(dataset, base_model_only=False, timeout=HUB_TIMEOUT)
     except HubError as error:
         state = "Results are as last read" if before else "No results were read"
         return _join_rows(before), [f"{state}: {error}"]
@@ -87,7 +87,7 @@ def _fetch_results(model: str) -> list[JsonObject]:
             f"{api.endpoint}/api/models/{model}",
             params={"expand": "evalResults"},
             headers=build_hf_headers(),
-            timeout=PATIENCE,
+            timeout=HUB_TIMEOUT,
         )
         hf_raise_for_status(response)
         return list(response.json().get("evalResults") or ())

@@ -24,14 +24,14 @@ from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_card
-from cxc_eccv.hub.card import CARD, merge_card, read_card
+from cxc_eccv.hub.card import CARD_FILE, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_owner, require_token
 from cxc_eccv.hub.leaderboard import EVAL_YAML
 from cxc_eccv.hub.replacing import find_card_losses, find_losses, find_removed
 from cxc_eccv.report.files import REPORT
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
-from cxc_eccv.writing import RECORD, recorded_folder
+from cxc_eccv.writing import WRITTEN_RECORD, recorded_folder
 
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
@@ -42,7 +42,7 @@ MODEL_KEYS = ("base_model", "datasets", "model-index")
 MODEL_FILES = ("config.json", "modules.json")
 """A folder with one of them is a model of transformers or sentence-transformers."""
 
-LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes", RECORD)
+LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes", WRITTEN_RECORD)
 """Names that are not uploaded, at any depth; the Hub has its own .gitattributes."""
 
 TOY = "This is toy data: it was made from the embedded sample, drawings of coloured shapes, and not from MS-COCO."
@@ -80,7 +80,7 @@ class Upload:
     is_toy: bool = False
 
     def __str__(self) -> str:
-        paths = sorted([CARD, *self.files])
+        paths = sorted([CARD_FILE, *self.files])
         lines = [f"{self.repo_type} {self.repo_id}: {len(paths)} files", *(f"  {path}" for path in paths)]
         if self.is_toy:
             lines = [TOY, *lines]
@@ -143,14 +143,14 @@ class Upload:
                 )
             # The first commit is the Hub's: nobody wrote its card by hand.
             by_hand = len(history) > 1
-            existing = read_text(api, self.repo_id, self.repo_type, CARD, head) if by_hand else None
-            card = self._join_card(existing, f"{CARD} of {self.repo_id}")
+            existing = read_text(api, self.repo_id, self.repo_type, CARD_FILE, head) if by_hand else None
+            card = self._join_card(existing, f"{CARD_FILE} of {self.repo_id}")
             additions = [CommitOperationAdd(path, content) for path, content in self.files.items()]
             deletions = [CommitOperationDelete(path) for path in removed]
             api.create_commit(
                 self.repo_id,
                 repo_type=self.repo_type,
-                operations=[*additions, CommitOperationAdd(CARD, card.encode()), *deletions],
+                operations=[*additions, CommitOperationAdd(CARD_FILE, card.encode()), *deletions],
                 commit_message=f"Upload with cxc_eccv {version.__version__}",
                 parent_commit=head,
             )
@@ -158,7 +158,7 @@ class Upload:
 
     def write(self, folder: Path) -> None:
         """Write to a folder what :meth:`send` uploads to a new repository."""
-        contents = {**self.files, CARD: self._join_card(None, CARD).encode()}
+        contents = {**self.files, CARD_FILE: self._join_card(None, CARD_FILE).encode()}
         with recorded_folder(folder, contents) as part:
             for path, content in contents.items():
                 (part / path).parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
         raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the format {FORMAT!r}. {again}")
     if missing := [path for path in listed if path not in files]:
         raise InvalidOption(f"{folder} lacks {', '.join(missing[:3])}, which its {MANIFEST_NAME} lists. {again}")
-    sent: dict[str, Path | bytes] = {path: files[path] for path in (*listed, MANIFEST_NAME) if path != CARD}
+    sent: dict[str, Path | bytes] = {path: files[path] for path in (*listed, MANIFEST_NAME) if path != CARD_FILE}
     own_framework = EVAL_YAML not in sent
     if departures:
         sent.pop(EVAL_YAML, None)
@@ -244,7 +244,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
         repo_id,
         "dataset",
         sent,
-        point_examples(files[CARD].read_text(encoding="utf-8"), repo_id),
+        point_examples(files[CARD_FILE].read_text(encoding="utf-8"), repo_id),
         DATASET_KEYS,
         frozenset({*dataset_configs(), *configs}),
         _left_out(files, sent),
@@ -259,15 +259,15 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers:
     label_paths = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path)}
     label_files = Library(labels=[folder.resolve()]).label_files.values()
     editions = {file.facts["data"]["edition"] for file in label_files if not file.is_plain}
-    if CARD not in files:
-        raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
-    card = files[CARD].read_text(encoding="utf-8")
+    if CARD_FILE not in files:
+        raise InvalidOption(f"{folder} has labels but no {CARD_FILE}; cxc-eccv annotate merge writes both")
+    card = files[CARD_FILE].read_text(encoding="utf-8")
     sent = dict[str, Path | bytes](label_paths)
     sentences = count_answers(label_paths)
     notes = [f"{sentence}." for sentence in sentences.values()]
     if answers is False and sentences:
         sent |= {path: drop_answers(label_paths[path]) for path in sentences}
-        card = drop_answers_in_card(card, str(folder / CARD))
+        card = drop_answers_in_card(card, str(folder / CARD_FILE))
         notes = [f"{path} is uploaded without people's answers." for path in sentences]
     return Upload(
         repo_id,
@@ -286,10 +286,10 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers:
 
 def _plan_model(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """All files of a model with its card, as training wrote them; checkpoints of the training stay here."""
-    if CARD not in files:
-        raise InvalidOption(f"{folder} has no {CARD}. `cxc-eccv train` writes one; else describe the model in it.")
-    sent = {path: file for path, file in files.items() if path != CARD and not path.startswith("checkpoint-")}
-    card = files[CARD].read_text(encoding="utf-8")
+    if CARD_FILE not in files:
+        raise InvalidOption(f"{folder} has no {CARD_FILE}. `cxc-eccv train` writes one; else describe the model in it.")
+    sent = {path: file for path, file in files.items() if path != CARD_FILE and not path.startswith("checkpoint-")}
+    card = files[CARD_FILE].read_text(encoding="utf-8")
     return Upload(
         repo_id,
         "model",
@@ -303,13 +303,13 @@ def _plan_model(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload
 
 def _plan_space(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """All files of a Space; its card must name the SDK."""
-    if CARD not in files:
-        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one with `sdk: gradio` in its front matter.")
-    card = files[CARD].read_text(encoding="utf-8")
-    sdk = read_card(card, str(folder / CARD)).data.get("sdk")
+    if CARD_FILE not in files:
+        raise InvalidOption(f"{folder} has no {CARD_FILE}. A Space needs one with `sdk: gradio` in its front matter.")
+    card = files[CARD_FILE].read_text(encoding="utf-8")
+    sdk = read_card(card, str(folder / CARD_FILE)).data.get("sdk")
     if sdk not in SPACES_SDK_TYPES:
-        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
-    sent = {path: file for path, file in files.items() if path != CARD}
+        raise InvalidOption(f"{folder / CARD_FILE}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
+    sent = {path: file for path, file in files.items() if path != CARD_FILE}
     return Upload(repo_id, "space", sent, _point_metric(card, repo_id, files), SPACE_KEYS, space_sdk=sdk)
 
 
@@ -329,7 +329,7 @@ def _point_metric(card: str, repo_id: str, files: Mapping[str, Path]) -> str:
 
 
 def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(path for path in files if path not in sent and path != CARD)
+    return tuple(path for path in files if path not in sent and path != CARD_FILE)
 
 
 def _list_not_built(manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ with needs_extra("mteb"):
     from mteb.cli.build_cli import build_cli
     from mteb.get_tasks import _TASKS_REGISTRY
 
-SPLITS = ("test", "validation")
+MTEB_SPLITS = ("test", "validation")
 
 
 def register_tasks(
@@ -38,7 +38,7 @@ def register_tasks(
         ['CxcEccvI2T.sample', 'CxcEccvI2T.validation.sample']
     """
     tasks = {}
-    for direction, split in product(TASK_KINDS, SPLITS):
+    for direction, split in product(TASK_KINDS, MTEB_SPLITS):
         task = task_class(direction, split, images, data_dir, output)
         tasks[task.metadata.name] = task
     _TASKS_REGISTRY.update(tasks)

@@ -91,7 +91,7 @@ def flickr8k_verdicts(split: Split, direction: str) -> Judgments:
     return Judgments.from_pairs(*ids, *pairs, gains=gains)
 
 
-VERDICTS = {NEGATIVE: "judged no match", LINKED: "original link", FOUND: "match beyond the links"}
+VERDICT_TITLES = {NEGATIVE: "judged no match", LINKED: "original link", FOUND: "match beyond the links"}
 
 
 def flickr8k_human(split: Split, direction: str) -> Judgments:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence.source import (
-    KIND,
+    RATING_KIND,
     Evidence,
     Thresholds,
     gather,
@@ -258,7 +258,7 @@ def cxc_ratings(split: Split, direction: str) -> Judgments:
     rated = np.isin(pairs.queries, pairs.queries[gains > 0])
     asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
     query_ids = pairs.query_ids[asked]
-    within = KIND[direction] != "sits"
+    within = RATING_KIND[direction] != "sits"
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
 
 

@@ -13,7 +13,7 @@ from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions
 from cxc_eccv.types.judgments import orient
 
 CLASSES_AT_ONCE = 512
-WORD = 8
+BYTES_PER_WORD = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class CategoryMatches:
 def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
     """(N,) class of each of N category sets, and the distances of the classes."""
     packed = np.packbits(sets, axis=1)
-    wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
+    wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % BYTES_PER_WORD))).view(np.uint64)
     order = np.lexsort(wide.T)
     new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
     classes = np.empty(len(sets), dtype=np.int64)

@@ -26,7 +26,7 @@ MOST_LOOKS = 16
 MOST_RANKED = 200_000
 SAMPLES_AT_ONCE = 125
 EXACT_IN_FLOAT32 = 2**24
-FEW = 2**15
+FEW_ROWS = 2**15
 # of at most 255 rows a byte holds the count of a column
 PAIRS_AT_ONCE = 64
 ROWS_AT_ONCE = 64
@@ -164,11 +164,11 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
 
     The draws are those of ``random.integers(n, size=(S, n), dtype=np.uint16)``, or of int64 for over 2 ** 15 clusters.
     """
-    times = np.empty((samples, count), np.int16 if count <= FEW else np.int32)
-    if COMPILED and count <= FEW:
+    times = np.empty((samples, count), np.int16 if count <= FEW_ROWS else np.int32)
+    if COMPILED and count <= FEW_ROWS:
         _kernels.draw_times(random.bit_generator.capsule, count, times)
         return times
-    draws = random.integers(count, size=times.shape, dtype=np.uint16 if count <= FEW else np.int64)
+    draws = random.integers(count, size=times.shape, dtype=np.uint16 if count <= FEW_ROWS else np.int64)
     for sample, clusters in zip(times, draws, strict=True):
         sample[:] = np.bincount(clusters, minlength=count)
     return times
@@ -184,7 +184,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
     exact = largest * count < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
     if exact and np.all(values == values.flat[0]):  # a sample draws as many clusters as there are
         return np.full((*values.shape[:-1], samples), float(values.flat[0]) * count)
-    if not COMPILED or not exact or largest >= FEW or times.dtype != np.int16:
+    if not COMPILED or not exact or largest >= FEW_ROWS or times.dtype != np.int16:
         kind = np.float32 if exact else np.float64
         factors: NDArray[Any] = values.astype(kind) if exact else values
         products = [  # of some samples at a time, converted, as only float products are fast

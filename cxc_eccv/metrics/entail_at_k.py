@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.kinds import TopMetric
-from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
+from cxc_eccv.types import LABEL_VALUES, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 from cxc_eccv.unjudged.policies import Classifier, policies
 
 
@@ -69,8 +69,8 @@ def check_policy(unjudged: str | Classifier) -> None:
 
 def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArray, IntArray] | None = None) -> None:
     if labels.dtype.kind not in "biuf":
-        raise DataError(f"entail_at_k: labels of {source} have type {labels.dtype}; need {LABELS}")
-    check_values(labels, f"entail_at_k: labels of {source}", LABELS, pairs)
+        raise DataError(f"entail_at_k: labels of {source} have type {labels.dtype}; need {LABEL_VALUES}")
+    check_values(labels, f"entail_at_k: labels of {source}", LABEL_VALUES, pairs)
 
 
 def ask_labels(

@@ -18,7 +18,7 @@ from cxc_eccv.sources.reading import parse_number, shown
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.judgments import orient
 
-DEEPEST = 25
+DEEPEST_RANK = 25
 """The paper's models retrieved so many items of a query."""
 
 Candidates = dict[int, dict[tuple[int, bool], list[int]]]
@@ -94,8 +94,8 @@ def _read_ranks(answers: CrowdAnswers) -> list[int]:
     ranks = []
     for line, cell in zip(answers.lines, answers.rankings.to_pylist(), strict=True):
         rank = parse_number(cell.strip())
-        if not isinstance(rank, int) or rank > DEEPEST:
-            expected = f"a whole number from 0 to {DEEPEST}"
+        if not isinstance(rank, int) or rank > DEEPEST_RANK:
+            expected = f"a whole number from 0 to {DEEPEST_RANK}"
             raise MalformedSource(answers.path, f"line {line}, column 'ranking'", shown(cell), expected)
         ranks.append(rank)
     if min(ranks) > 1 or min(ranks) == max(ranks):

@@ -26,7 +26,7 @@ from cxc_eccv.types import Embeddings
 from cxc_eccv.types.ids import advise_ids, check_ids, check_vectors
 from cxc_eccv.writing import replaced_file
 
-PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
+ARRAY_PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 
 SIMILARITY = "similarity"
 """Entry that names the similarity of the vectors: a text in ``.npz``, metadata in ``.safetensors``."""
@@ -42,7 +42,7 @@ TYPES = {
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "C64": "<c8",
 }  # fmt: skip
-NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
+DTYPE_NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
 FORMATS = (".npz", ".safetensors")
 
 
@@ -86,11 +86,11 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
 def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
     """The run from the arrays of a file; similarity and model are arrays or metadata."""
     similarity, model = find_texts(path, arrays, metadata)
-    sides = {side: read_side(path, arrays, *names) for side, names in PAIRS.items()}
+    sides = {side: read_side(path, arrays, *names) for side, names in ARRAY_PAIRS.items()}
     further = check_further(path, arrays)
     roles = _read_roles(path, arrays, sides)
     if not any(sides.values()) and not further:
-        wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
+        wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in ARRAY_PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
         sides["images"],
@@ -120,7 +120,7 @@ def _read_roles(
             if entry not in arrays:
                 continue
             if gallery is None:
-                ids, vectors = PAIRS[side]
+                ids, vectors = ARRAY_PAIRS[side]
                 raise MalformedRun(
                     f"{path}: has {entry!r} but not {ids!r} with {vectors!r}, the vectors of the gallery; save both, "
                     "row by row in the same order"
@@ -172,7 +172,7 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
     path = Path(path)
     _check_suffix(path)
     arrays: dict[str, NDArray[Any]] = {}
-    for side, (ids, vectors) in PAIRS.items():
+    for side, (ids, vectors) in ARRAY_PAIRS.items():
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
@@ -271,7 +271,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str
 
 def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
     """Write arrays; equal arrays give equal bytes, as the order of the metadata is fixed."""
-    entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
+    entries = {name: {"dtype": DTYPE_NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
     data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     offset = 0

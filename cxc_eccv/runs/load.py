@@ -30,12 +30,12 @@ from cxc_eccv.types.ids import shorten
 Run = EmbeddingsRun | ScoresRun | RankingsRun
 """A model's results."""
 
-FORMATS = (
+RUN_FORMATS = (
     ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "
     "loaded"
 )
 
-NAMED = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
+DIRECTION_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
 
 PARQUET_FORMS = "query_id, direction, rank, item_id or query_id, direction, item_ids"
 
@@ -87,9 +87,9 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
         raise InvalidOption("load_run needs a file")
     for path in files:
         refuse_unreadable(path)
-        if path.suffix.lower() not in {".npz", ".safetensors", *RANKINGS}:
-            raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
-    if all(path.suffix.lower() in RANKINGS for path in files):
+        if path.suffix.lower() not in {".npz", ".safetensors", *RANKING_READERS}:
+            raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {RUN_FORMATS}")
+    if all(path.suffix.lower() in RANKING_READERS for path in files):
         return _load_rankings(files, direction)
     if len(files) > 1:
         raise InvalidOption(f"got {len(files)} files, but only rankings may have several, one direction each")
@@ -108,7 +108,7 @@ def group_files(
     for the direction.
     """
     paths = list(chain.from_iterable(map(find_files, files)))
-    rankings = [path for path in paths if path.suffix.lower() in RANKINGS]
+    rankings = [path for path in paths if path.suffix.lower() in RANKING_READERS]
     if directions and not rankings:
         raise InvalidOption(f"{paths[0]}: a direction is for rankings; leave it out")
     stated: dict[Path, str | None] = {}
@@ -143,14 +143,18 @@ def _repeats_direction(rankings: Sequence[Path], stated: Mapping[Path, str | Non
 
 def _strip_direction(path: Path) -> str:
     """The name of a rankings file without its direction, or that of another file."""
-    name = NAMED.sub("", path.stem.lower()).strip("_-. ") if path.suffix.lower() in RANKINGS else path.stem
+    name = (
+        DIRECTION_IN_NAME.sub("", path.stem.lower()).strip("_-. ")
+        if path.suffix.lower() in RANKING_READERS
+        else path.stem
+    )
     return name or path.stem
 
 
 def _find_directions(path: Path, direction: str | None) -> list[str]:
     """The directions in a rankings file; TREC runs have only one, which needs no reading."""
     refuse_unreadable(path)
-    read = RANKINGS[path.suffix.lower()]
+    read = RANKING_READERS[path.suffix.lower()]
     return [_find_direction(path, direction)] if read is _read_trec else [*read(path, direction)]
 
 
@@ -165,7 +169,7 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
     lists: dict[str, RankedLists] = {}
     directions = [direction] if direction is None or isinstance(direction, str) else direction
     for path, of_path in zip(files, _give_each(directions, files), strict=True):
-        for name, rankings in RANKINGS[path.suffix.lower()](path, of_path).items():
+        for name, rankings in RANKING_READERS[path.suffix.lower()](path, of_path).items():
             if name in lists:
                 where = f"{lists[name].place} and {rankings.place}"
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
@@ -396,7 +400,7 @@ def _find_direction(path: Path, direction: str | None) -> str:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)
         return direction
-    named = set(NAMED.findall(path.stem.lower()))
+    named = set(DIRECTION_IN_NAME.findall(path.stem.lower()))
     if len(named) != 1:
         raise MalformedRun(
             f"{path}: does not say which direction its rankings have. Name the file after it, as in "
@@ -406,7 +410,7 @@ def _find_direction(path: Path, direction: str | None) -> str:
     return str(named.pop())
 
 
-RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
+RANKING_READERS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
     ".json": _read_json,
     ".parquet": _read_parquet,
     ".trec": _read_trec,

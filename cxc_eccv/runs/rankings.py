@@ -20,7 +20,7 @@ from cxc_eccv.types.ids import check_ids, measure_span, shorten
 from cxc_eccv.types.provenance import ItemFacts, ListFacts, RunFacts
 from cxc_eccv.writing import replaced_file
 
-MOST = np.iinfo(np.int64).max
+LARGEST_ID = np.iinfo(np.int64).max
 MOST_DIGITS = 19
 LISTS_AT_ONCE = 256
 """Lists that are converted together: one at a time would be slow, all at once too large."""
@@ -118,7 +118,7 @@ def _read_query_id(key: object, place: str) -> int:
     is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if is_number or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= MOST_DIGITS):
         number = int(str(key))
-        if abs(number) <= MOST:
+        if abs(number) <= LARGEST_ID:
             return number
     raise MalformedRun(
         f"{place}: query id {shorten(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"

@@ -8,22 +8,22 @@ from pathlib import Path
 from cxc_eccv.errors import MalformedRun, refuse_long_name
 from cxc_eccv.types.model_options import EMBEDDING_SUFFIXES
 
-REPORT = "report.json"
+REPORT_FILE = "report.json"
 
 
 def find_files(path: str | Path) -> list[Path]:
     """The model's file in the folder of its report; else the path itself."""
     path = Path(path)
     refuse_long_name(path)
-    folder = path.parent if path.name == REPORT else path
-    if not (folder / REPORT).is_file():
+    folder = path.parent if path.name == REPORT_FILE else path
+    if not (folder / REPORT_FILE).is_file():
         return [path]
     files = [file for file in folder.iterdir() if file.suffix in EMBEDDING_SUFFIXES]
     if len(files) == 1:
         return files
     raise MalformedRun(
         f"{path} is a report, not a model's file. Name the file of the model's embeddings, scores or rankings"
-        f"{_read_origin(folder / REPORT)}"
+        f"{_read_origin(folder / REPORT_FILE)}"
     )
 
 

@@ -125,8 +125,8 @@ def find_encoding(record: Mapping[str, Any]) -> EncodingFacts | None:
     return from_json(EncodingFacts, facts)
 
 
-ARRAYS = ("image_ids", "caption_ids", "scores")
-ROWS_AT_ONCE = 256
+SCORE_ARRAYS = ("image_ids", "caption_ids", "scores")
+SCORE_ROWS_AT_ONCE = 256
 
 
 class AnyRun:
@@ -355,7 +355,7 @@ class ScoresRun(AnyRun):
 
 def make_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
     """The run from the arrays of a file."""
-    lacking = [name for name in ARRAYS if name not in arrays]
+    lacking = [name for name in SCORE_ARRAYS if name not in arrays]
     if lacking:
         raise MalformedRun(
             f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
@@ -382,8 +382,8 @@ def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
 
 
 def _refuse_non_finite(where: str, run: ScoresRun) -> None:
-    for start in range(0, run.image_ids.size, ROWS_AT_ONCE):
-        finite = np.isfinite(run.scores[start : start + ROWS_AT_ONCE])
+    for start in range(0, run.image_ids.size, SCORE_ROWS_AT_ONCE):
+        finite = np.isfinite(run.scores[start : start + SCORE_ROWS_AT_ONCE])
         if finite.all():
             continue
         row, column = (int(place[0]) for place in np.nonzero(~finite))

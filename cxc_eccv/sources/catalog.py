@@ -64,20 +64,20 @@ def _written(pattern: str, expected: str) -> Kind:
     return Kind(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, expected)
 
 
-TEXT = _written(r"(?s).*\S.*", "text")
-ADDRESS = _written(r"https?://.+", "an http(s) address")
+TEXT_SHAPE = _written(r"(?s).*\S.*", "text")
+ADDRESS_SHAPE = _written(r"https?://.+", "an http(s) address")
 Shapes = Mapping[str, Shape]
 
-KINDS: Shapes = {
+FIELD_SHAPES: Shapes = {
     "sha256": _written(r"[0-9a-f]{64}", "64 lower-case hexadecimal digits"),
     "path": _written(
         r"(?!(.*/)?\.{1,2}(/|$))[^/\\]+(/[^/\\]+)*", "a path inside the mirror folder, with forward slashes"
     ),
-    "url": ADDRESS,
-    "homepage": ADDRESS,
+    "url": ADDRESS_SHAPE,
+    "homepage": ADDRESS_SHAPE,
     "size": Kind(lambda value: type(value) is int and value > 0, "a positive number of bytes"),
-    "citations": [TEXT],
-    "derived_from": [TEXT],
+    "citations": [TEXT_SHAPE],
+    "derived_from": [TEXT_SHAPE],
 }
 """Key to what its value must be; other keys hold any text."""
 
@@ -96,7 +96,7 @@ OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 INHERITED = ("group", "path", "title", "licence")
 """Values that an entry of a mirror folder's catalog inherits from the official one; address, hash and size are not."""
 
-SECTIONS = ("groups", "archives", "entries")
+CATALOG_SECTIONS = ("groups", "archives", "entries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +161,10 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     base = base or Catalog("", "", {}, {}, {}, {})
     shape: Shapes = {
-        "edition": TEXT,
-        "version": TEXT,
-        "citations": Each(TEXT),
-        **dict.fromkeys(SECTIONS, Each(ANYTHING)),
+        "edition": TEXT_SHAPE,
+        "version": TEXT_SHAPE,
+        "citations": Each(TEXT_SHAPE),
+        **dict.fromkeys(CATALOG_SECTIONS, Each(ANYTHING)),
     }
     _check_table(file, "", document, Loose(shape, frozenset(["edition"] if base.version else ["edition", "version"])))
     groups = {**base.groups, **_parse_records(Group, file, document, "groups", {})}
@@ -191,7 +191,7 @@ def _parse_records(
 ) -> dict[str, Record]:
     """The records of a section; those of ``base`` fill in what an entry leaves out."""
     records = {}
-    entries = {item.name: KINDS.get(item.name, TEXT) for item in fields(kind) if item.name != "name"}
+    entries = {item.name: FIELD_SHAPES.get(item.name, TEXT_SHAPE) for item in fields(kind) if item.name != "name"}
     needed = {item.name for item in fields(kind) if item.default is MISSING} - {"name"}
     for name, table in document.get(section, {}).items():
         inherited = {key: getattr(base[name], key) for key in INHERITED} if name in base else {}
@@ -231,7 +231,7 @@ SPLIT_OF_RAW = {raw: split for split, raw in RAW_SPLIT.items()}
 
 SPLIT_NAMES = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
 
-ALL = "all"
+ALL_SPLITS = "all"
 """All splits of a collection that are at hand, as one."""
 
 SAMPLE = "sample"
@@ -267,4 +267,4 @@ def describe_data(data: DataFacts, split: str = "", collection: str = "COCO") ->
         name = f"{', '.join(filter(None, [collection, kind]))}: not the official data"
     else:
         name = f"{collection} (official data)" if collection else "official data"
-    return f"{split} split{'s' * (split == ALL)} of {name}" if split else name
+    return f"{split} split{'s' * (split == ALL_SPLITS)} of {name}" if split else name

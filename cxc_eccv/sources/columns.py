@@ -15,7 +15,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 
-TABLES = (".parquet", ".csv", ".jsonl")
+TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
 """Endings of files with a table; ``.csv.gz`` and ``.jsonl.gz`` are read too."""
 
 
@@ -30,7 +30,7 @@ class Form(NamedTuple):
     read: Callable[[str], int | float]
 
 
-NUMBER = Form("a whole number", -(2**63), 2**63 - 1, (int,), re.compile(r"-?[0-9]{1,18}"), int)
+WHOLE_NUMBER = Form("a whole number", -(2**63), 2**63 - 1, (int,), re.compile(r"-?[0-9]{1,18}"), int)
 PROBABILITY = Form(
     "a number from 0 to 1",
     0,
@@ -56,13 +56,13 @@ def read_columns(path: Path, what: str, forms: Forms, *needed: str) -> pa.Table:
     """The table in a file of a user, with a row per line or object; its names of columns are folded.
 
     Args:
-        path: file that ends in one of :data:`TABLES`.
+        path: file that ends in one of :data:`TABLE_ENDINGS`.
         what: what its rows are, for errors.
         forms: forms of the columns that hold numbers, wherever the table has them.
         needed: columns that it must have.
     """
-    if find_ending(path) not in TABLES:
-        raise DataError(f"{path}: {what} are read from {', '.join(TABLES)}, with {' and '.join(needed)}")
+    if find_ending(path) not in TABLE_ENDINGS:
+        raise DataError(f"{path}: {what} are read from {', '.join(TABLE_ENDINGS)}, with {' and '.join(needed)}")
     try:
         table = _read(path, what, forms)
     except OSError as error:
@@ -131,10 +131,10 @@ ja nein oui si sí nao não sim да нет vrai faux wahr falsch richtig verdad
 相关 不相关 正确 错误
 """
 
-VERDICTS = frozenset(WORDS.split())
+VERDICT_WORDS = frozenset(WORDS.split())
 """Words of verdicts, and the small words between them."""
 
-MARK = re.compile(r"\d+e?\d*|.")
+NUMBER_OR_CHARACTER = re.compile(r"\d+e?\d*|.")
 """A number, or a single character."""
 
 
@@ -146,7 +146,7 @@ def is_verdict(text: str) -> bool:
         [True, True, True, True, False, False]
     """
     words = re.findall(r"[^\W_]+", text.casefold())
-    return all(word in VERDICTS or MARK.fullmatch(word) is not None for word in words)
+    return all(word in VERDICT_WORDS or NUMBER_OR_CHARACTER.fullmatch(word) is not None for word in words)
 
 
 def refuse_misnamed(path: Path, table: pa.Table, known: Collection[str], lacking: str, expected: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources import readers
-from cxc_eccv.sources.catalog import ALL, RAW_SPLIT
+from cxc_eccv.sources.catalog import ALL_SPLITS, RAW_SPLIT
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection, find_collection
 from cxc_eccv.sources.download import Content, RawFiles, where_from
@@ -213,10 +213,10 @@ class Library(RawFiles):
         tables = self._find_tables(collection, name)
         if collection.descriptions is not None and not tables.images.num_rows:
             texts, images = (self.path(file) for file in collection.descriptions[0])
-            where = "any split" if name == ALL else f"the split {name!r}"
+            where = "any split" if name == ALL_SPLITS else f"the split {name!r}"
             raise DataError(
                 f"{texts} describes no image of {where}, going by the coco_id of images in {images}. Use both files of "
-                "one release of Visual Genome" + ("." if name == ALL else ", or another split.")
+                "one release of Visual Genome" + ("." if name == ALL_SPLITS else ", or another split.")
             )
         return Split(self, collection, name, tables.images, tables.captions, tables.cut_caption_ids)
 
@@ -231,7 +231,7 @@ class Library(RawFiles):
         splits = self.read_splits(collection)
         if name in splits:
             return splits[name]
-        if name == ALL:
+        if name == ALL_SPLITS:
             return SplitTables.join(list(splits.values()))
         if name not in RAW_SPLIT:
             raise UnknownName("split", name, splits)
@@ -448,7 +448,7 @@ class Split:
     def _read_ratings(self, kind: str) -> pa.Table:
         path = self.library.path(f"{kind}_{RAW_SPLIT[self.name]}")
         table = readers.read_ratings(path, kind)
-        for side, (name, modality) in zip(("left_id", "right_id"), readers.KINDS[kind], strict=True):
+        for side, (name, modality) in zip(("left_id", "right_id"), readers.RATING_COLUMNS[kind], strict=True):
             place = f"line {{line}}, column {name!r}"
             expected = f"a {modality} of the {self.name} split"
             require_known(path, np.asarray(table[side]), self.ids(f"{modality}s"), place, "unknown id", expected)
@@ -470,7 +470,7 @@ class Split:
     def _category_files(self) -> list[Path]:
         """Full annotations of the folders with images of the split, or the split's category sets without them."""
         whole = [f"instances_{folder}" for folder in pc.unique(self.images["folder"]).to_pylist()]
-        derived = [f"instances_karpathy_{raw}" for name, raw in RAW_SPLIT.items() if self.name in (name, ALL)]
+        derived = [f"instances_karpathy_{raw}" for name, raw in RAW_SPLIT.items() if self.name in (name, ALL_SPLITS)]
         use_derived = not self.library.has(whole) and self.library.has(derived)
         return [self.library.path(name) for name in (derived if use_derived else whole)]
 

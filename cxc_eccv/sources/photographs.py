@@ -15,7 +15,7 @@ from cxc_eccv.errors import DownloadFailed, InvalidOption
 from cxc_eccv.sources.download import offline_reason, retrieve
 from cxc_eccv.writing import locked, refuse_unwritable
 
-AT_ONCE = 8
+DOWNLOADS_AT_ONCE = 8
 
 MOST_FAILURES = 10
 """After so many the rest will hardly arrive: no photograph is asked for any more."""
@@ -47,7 +47,7 @@ def fetch_photographs(addresses: Mapping[str, Sequence[str]], folder: Path) -> C
         for place in (folder, building):
             place.mkdir(parents=True, exist_ok=True)
         with (
-            ThreadPoolExecutor(AT_ONCE) as threads,
+            ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as threads,
             tqdm(total=len(addresses), desc="photographs", unit="image", disable=None) as bar,
         ):
             tasks = {threads.submit(_bring, folder / name, urls, building): name for name, urls in addresses.items()}

@@ -1,9 +1,9 @@
 """Statistics: draws, bootstrap, intervals of values and ranks, tests, agreement, and means from predictions."""
 
 from cxc_eccv.statistics.intervals import (
+    BOOTSTRAP_SAMPLES,
     FEWEST_SAMPLES,
     POWER,
-    SAMPLES,
     ClusterBootstrap,
     Draws,
     Estimate,
@@ -32,9 +32,9 @@ from cxc_eccv.statistics.prediction_powered import (
 )
 
 __all__ = [
+    "BOOTSTRAP_SAMPLES",
     "FEWEST_SAMPLES",
     "POWER",
-    "SAMPLES",
     "ClusterBootstrap",
     "Draws",
     "Estimate",

@@ -18,8 +18,8 @@ from cxc_eccv.types import FloatArray, IntArray, check_whole
 from cxc_eccv.types.ids import check_confidence, find_fold_rows
 from cxc_eccv.types.provenance import Provenance
 
-SAMPLES = 1_000
-BATCH = 1_000
+BOOTSTRAP_SAMPLES = 1_000
+SAMPLES_PER_BATCH = 1_000
 WINDOW_DEVIATIONS = 5.0
 FEWEST_SAMPLES = 10_000
 ROOM = 5
@@ -40,7 +40,7 @@ class Estimate:
         return Estimate(*(min(max(number, 0.0), 1.0) for number in (self.value, self.low, self.high)))
 
 
-KINDS = ("bootstrap", "binomial", "binomial_images", "none")
+INTERVAL_KINDS = ("bootstrap", "binomial", "binomial_images", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,8 +60,8 @@ class Intervals:
         check_whole("seed", self.seed, least=0)
         if self.confidence is not None:
             check_confidence(self.confidence)
-        if self.intervals not in KINDS:
-            raise UnknownName("kind of intervals", self.intervals, KINDS)
+        if self.intervals not in INTERVAL_KINDS:
+            raise UnknownName("kind of intervals", self.intervals, INTERVAL_KINDS)
 
     @property
     def level(self) -> float | None:
@@ -77,7 +77,7 @@ class Intervals:
 class Draws:
     """The random draws behind every interval of a report."""
 
-    def __init__(self, seed: int, samples: int = SAMPLES, fold: int | None = None) -> None:
+    def __init__(self, seed: int, samples: int = BOOTSTRAP_SAMPLES, fold: int | None = None) -> None:
         self.seed = seed
         self.samples = samples
         self._fold = fold
@@ -99,7 +99,9 @@ class Draws:
 
 def draw_batches(seed: int, samples: int) -> Iterator[Draws]:
     """Yield draws of ``samples`` samples in all, in batches, which bounds the memory."""
-    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
+    sizes = [SAMPLES_PER_BATCH] * (samples // SAMPLES_PER_BATCH) + [samples % SAMPLES_PER_BATCH] * bool(
+        samples % SAMPLES_PER_BATCH
+    )
     seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
     yield from map(Draws, seeds, sizes)
 

@@ -24,7 +24,7 @@ Scored = tuple[Vectors, FloatArray]
 SENTEVAL_GRADES = (1, 5)
 """Lowest and highest grade of every task in SentEval."""
 
-SEED = 1111
+SENTEVAL_SEED = 1111
 BATCH_SIZE = 64
 LEARNING_RATE = 1e-3
 EPOCHS_PER_CHECK = 50
@@ -57,7 +57,7 @@ class SentEvalClassifier:
     @classmethod
     def fit(cls, train: Scored, dev: Scored) -> Self:
         """Train on one part until the Pearson correlation on another stops rising."""
-        random = np.random.default_rng(SEED)
+        random = np.random.default_rng(SENTEVAL_SEED)
         inputs = _with_bias(train[0])
         targets = grade_distribution(train[1], *SENTEVAL_GRADES).astype(np.float32)
         bound = train[0].shape[1] ** -0.5

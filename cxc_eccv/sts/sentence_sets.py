@@ -22,20 +22,20 @@ SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Task to its subtasks, in the order of the paper's Table 1; the licence of SMT of 2013 forbids its use."""
 
-SPLITS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+SUPERVISED_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {"stsb": ("stsb_train", "stsb_dev", "stsb_test"), "sick": ("sick_train", "sick_trial", "sick_test")}
 )
 """Task with a classifier to its files: training, development, test."""
 
-TASKS = (*SUBTASKS, *SPLITS)
+STS_TASKS = (*SUBTASKS, *SUPERVISED_FILES)
 
 
 def task_names(names: Iterable[str] | None) -> list[str]:
     """The named tasks without repeats, by default all; raises UnknownName."""
-    wanted = list(dict.fromkeys(TASKS if names is None else names))
+    wanted = list(dict.fromkeys(STS_TASKS if names is None else names))
     for name in wanted:
-        if name not in TASKS:
-            raise UnknownName("STS task", name, TASKS)
+        if name not in STS_TASKS:
+            raise UnknownName("STS task", name, STS_TASKS)
     return wanted
 
 
@@ -43,13 +43,15 @@ def subtask_pairs(library: Library, task: str, subtask: str) -> SentencePairs:
     """The scored pairs of a subtask of STS 2012-2016."""
     if (task, subtask) != ("sts2012", "msrvid"):
         return library.read(f"{task}_{subtask}", read_semeval)
-    parts = [library.read(name, read_stsb).of("MSRvid", "2012test") for name in SPLITS["stsb"]]
+    parts = [library.read(name, read_stsb).of("MSRvid", "2012test") for name in SUPERVISED_FILES["stsb"]]
     return SentencePairs(pa.concat_tables([part.table for part in parts]), sum(part.unscored for part in parts))
 
 
 def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, SentencePairs, SentencePairs]:
     """Training, development and test pairs of the STS Benchmark or of SICK."""
-    train, dev, test = (library.read(name, read_stsb if task == "stsb" else read_sick) for name in SPLITS[task])
+    train, dev, test = (
+        library.read(name, read_stsb if task == "stsb" else read_sick) for name in SUPERVISED_FILES[task]
+    )
     return train, dev, test
 
 

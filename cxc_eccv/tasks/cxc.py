@@ -1,6 +1,6 @@
 """CxC: retrieval within and across modalities, correlation with the ratings, and the CxC recall of eccv_caption."""
 
-from cxc_eccv.judgments.evidence.source import KIND
+from cxc_eccv.judgments.evidence.source import RATING_KIND
 from cxc_eccv.judgments.merging import cxc_rated, cxc_ratings, merged_qrels, rated_pairs
 from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import Part, Task
@@ -8,7 +8,7 @@ from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, RatedPairs
 
 
 def _read_rated(split: Split, direction: str) -> RatedPairs:
-    return rated_pairs(split, KIND[direction])
+    return rated_pairs(split, RATING_KIND[direction])
 
 
 TASK = Task(

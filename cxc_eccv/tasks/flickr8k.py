@@ -2,7 +2,7 @@
 
 from cxc_eccv.judgments.flickr8k import crowd_ratings, expert_ratings, flickr8k_human, flickr8k_verdicts
 from cxc_eccv.judgments.merging import original_links
-from cxc_eccv.sources.collections.flickr8k import COLLECTION, JUDGED
+from cxc_eccv.sources.collections.flickr8k import COLLECTION, JUDGED_COLLECTION
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL
 
@@ -42,7 +42,7 @@ HUMAN = Task(
     citation="Hodosh et al., JAIR 2013",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=JUDGED,
+    collection=JUDGED_COLLECTION,
 )
 
 EXPERT = Task(
@@ -60,7 +60,7 @@ EXPERT = Task(
     citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=JUDGED,
+    collection=JUDGED_COLLECTION,
 )
 
 CROWD = Task(
@@ -78,7 +78,7 @@ CROWD = Task(
     citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=JUDGED,
+    collection=JUDGED_COLLECTION,
 )
 
 TASKS = (HUMAN, EXPERT, CROWD)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 """A row of a dataset: column to value."""
 
-OF_PAIRS = ("image_id", "caption_id", "weak_positives")
-OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
+PAIRS_COLUMNS = ("image_id", "caption_id", "weak_positives")
+RETRIEVAL_COLUMNS = ("query_id", "direction", "positives", "negatives")
 """Columns that identify the two configs."""
 
 OF_A_ROW = ("image", "image_id", "caption", "caption_id")
@@ -54,12 +54,12 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
     """
     columns = dataset.column_names or ()
     positives: defaultdict[int, set[int]] = defaultdict(set)
-    if set(OF_PAIRS) <= set(columns):
-        for row in dataset.select_columns(list(OF_PAIRS)):
+    if set(PAIRS_COLUMNS) <= set(columns):
+        for row in dataset.select_columns(list(PAIRS_COLUMNS)):
             positives[row["image_id"]] |= {row["caption_id"], *(weak["caption_id"] for weak in row["weak_positives"])}
-    elif set(OF_RETRIEVAL) <= set(columns):
+    elif set(RETRIEVAL_COLUMNS) <= set(columns):
         i2t, t2i = map(dataset.features["direction"].str2int, ("i2t", "t2i"))
-        for row in dataset.select_columns(list(OF_RETRIEVAL[:3])):
+        for row in dataset.select_columns(list(RETRIEVAL_COLUMNS[:3])):
             ids = [judgment["id"] for judgment in row["positives"]]
             if row["direction"] == i2t:
                 positives[row["query_id"]].update(ids)

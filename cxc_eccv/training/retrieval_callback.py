@@ -29,7 +29,7 @@ with needs_extra("train", subject="RetrievalCallback needs"):
     from cxc_eccv.encoding import LoadedModel, encode, load_model
     from cxc_eccv.encoding.processes import join_processes
 
-PREFIX = "eval_"
+EVALUATION_PREFIX = "eval_"
 """What Trainer calls the numbers of an evaluation."""
 
 
@@ -176,7 +176,7 @@ class RetrievalCallback(TrainerCallback):
 
         Before training, ``eval_steps`` may be a fraction of all steps, and the number of all may be unknown (-1).
         """
-        metric = (args.metric_for_best_model or "").removeprefix(PREFIX)
+        metric = (args.metric_for_best_model or "").removeprefix(EVALUATION_PREFIX)
         is_ours = metric.partition("/")[0] in registry.tasks()
         if self.every in (None, 1) or not is_ours or args.eval_strategy == IntervalStrategy.NO:
             return
@@ -286,4 +286,4 @@ class RetrievalCallback(TrainerCallback):
 
 
 def _name_scores(report: Report) -> dict[str, float]:
-    return {f"{PREFIX}{key}": score for key, score in report.scores.items()}
+    return {f"{EVALUATION_PREFIX}{key}": score for key, score in report.scores.items()}

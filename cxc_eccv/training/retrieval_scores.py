@@ -32,12 +32,12 @@ STATES = {
     "caption_vectors": torch.float32,
 }
 
-SIDES = ("image", "caption")
+ITEM_KINDS = ("image", "caption")
 
 Items = tuple[IntArray, NDArray[np.float32]]
 """(N,) ids, possibly repeated, and their (N, D) vectors."""
 
-ROUNDING = 0.05
+VECTOR_ROUNDING = 0.05
 """How far vectors of an item may differ, as a part of their length: batches round differently, most in bfloat16."""
 
 
@@ -144,7 +144,7 @@ class RetrievalScores(Metric):
             RunError: an item of the split is missing or unknown, there is none, one id has several vectors, ``reset``
                 was not called after the last epoch, or processes have vectors of different dimensions.
         """
-        joined = {side: items for side in SIDES if (items := self._join(side))[0].size}
+        joined = {side: items for side in ITEM_KINDS if (items := self._join(side))[0].size}
         _refuse_second_epoch(joined)
         distinct = {side: _drop_repeats(side, *items) for side, items in joined.items()}
         run = EmbeddingsRun(distinct.get("image"), distinct.get("caption"))
@@ -208,11 +208,11 @@ def _refuse_second_epoch(sides: Mapping[str, Items]) -> None:
 
 
 def _drop_repeats(side: str, ids: IntArray, vectors: NDArray[np.float32]) -> Embeddings:
-    """The first vector of every id; raises MalformedRun if another one differs by more than :data:`ROUNDING`."""
+    """The first vector of every id; raises MalformedRun if another one differs by more than :data:`VECTOR_ROUNDING`."""
     first_rows, repeats = _find_repeats(ids)
     first_vectors = vectors[first_rows[repeats]].astype(np.float64)  # squares of float32 may overflow
     distances = np.linalg.norm(vectors[repeats] - first_vectors, axis=1)
-    apart = distances > ROUNDING * np.linalg.norm(first_vectors, axis=1)
+    apart = distances > VECTOR_ROUNDING * np.linalg.norm(first_vectors, axis=1)
     if apart.any():
         raise MalformedRun(
             f"{side} {ids[repeats][apart][0]} has several vectors; give every {side} its id, and encode without "

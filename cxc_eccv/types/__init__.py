@@ -1,8 +1,8 @@
 """Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, results."""
 
 from cxc_eccv.types.ids import (
-    LABELS,
-    PROBABILITIES,
+    LABEL_VALUES,
+    PROBABILITY_VALUES,
     Embeddings,
     FloatArray,
     IntArray,
@@ -28,8 +28,8 @@ from cxc_eccv.types.result import Bounds, Result
 __all__ = [
     "CROSS_MODAL",
     "DIRECTIONS",
-    "LABELS",
-    "PROBABILITIES",
+    "LABEL_VALUES",
+    "PROBABILITY_VALUES",
     "SIDES",
     "Bounds",
     "Embeddings",

@@ -17,14 +17,14 @@ FloatArray = NDArray[np.float64]
 DENSE_SPAN = 256
 """Ids that span at most this many times their number are looked up in a table, others by binary search."""
 
-SMALL = 2**32 - 1
+LARGEST_UINT32 = 2**32 - 1
 
-PROBABILITIES = "a number from 0 to 1"
-LABELS = "0 or 1"
+PROBABILITY_VALUES = "a number from 0 to 1"
+LABEL_VALUES = "0 or 1"
 """What :func:`check_values` allows."""
 
 
-LARGEST = 2**63 - 1
+LARGEST_INT64 = 2**63 - 1
 
 FLOATS = (np.float16, np.float32, np.float64)
 """Types of vectors; those of scores are the same."""
@@ -40,8 +40,8 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")
-    if value > LARGEST:
-        raise InvalidOption(f"{name} is a number of more than 64 bits, expected at most {LARGEST:,}")
+    if value > LARGEST_INT64:
+        raise InvalidOption(f"{name} is a number of more than 64 bits, expected at most {LARGEST_INT64:,}")
 
 
 def check_type(name: str, value: object, types: type | tuple[type, ...], expected: str) -> None:
@@ -64,14 +64,14 @@ def check_confidence(confidence: float) -> float:
 
 
 def check_values(
-    values: ArrayLike, what: str, allowed: str = PROBABILITIES, pairs: tuple[IntArray, IntArray] | None = None
+    values: ArrayLike, what: str, allowed: str = PROBABILITY_VALUES, pairs: tuple[IntArray, IntArray] | None = None
 ) -> None:
     """Raise DataError unless all values are probabilities, or labels; the message names the first bad row and pair.
 
     Args:
         values: (P,) numbers.
         what: what holds the values, for the message.
-        allowed: :data:`PROBABILITIES` or :data:`LABELS`.
+        allowed: :data:`PROBABILITY_VALUES` or :data:`LABEL_VALUES`.
         pairs: (P,) image ids and (P,) caption ids, for the message.
 
     Example:
@@ -80,7 +80,7 @@ def check_values(
         cxc_eccv.errors.DataError: judge.parquet, row 1: found nan, expected a number from 0 to 1
     """
     numbers = np.asarray(values).ravel()
-    fits = np.isin(numbers, (0, 1)) if allowed == LABELS else (numbers >= 0) & (numbers <= 1)
+    fits = np.isin(numbers, (0, 1)) if allowed == LABEL_VALUES else (numbers >= 0) & (numbers <= 1)
     wrong = np.flatnonzero(~fits)
     if wrong.size:
         row = wrong[0]
@@ -158,7 +158,7 @@ def find_positions(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[
     low, span, is_dense = measure_span(ids)
     if is_dense:
         # Not zeroed: an entry without an id points to another id, which the comparison below rejects.
-        table = np.empty(span, dtype=np.uint32 if ids.size <= SMALL else np.uint64)
+        table = np.empty(span, dtype=np.uint32 if ids.size <= LARGEST_UINT32 else np.uint64)
         table[ids - low] = np.arange(ids.size)
         places = np.minimum(table[np.clip(values - low, 0, span - 1)], ids.size - 1).astype(np.int64)
     else:

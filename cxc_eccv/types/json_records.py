@@ -15,12 +15,12 @@ from cxc_eccv.types.strict_json import ANYTHING, BOOL, COUNT, NUMBER, TEXT, Each
 
 Record = TypeVar("Record")
 
-OTHERS = "others"
+OTHERS_FIELD = "others"
 """Name of the field that holds the entries of an object without a field of their own."""
 
 NULL_IF = "null_if"
 
-SHAPES: Mapping[object, Shape] = {str: TEXT, int: COUNT, float: NUMBER, bool: BOOL}
+TYPE_SHAPES: Mapping[object, Shape] = {str: TEXT, int: COUNT, float: NUMBER, bool: BOOL}
 
 
 def null_if(selects: Callable[[Any], object]) -> Mapping[str, Callable[[Any], object]]:
@@ -33,7 +33,7 @@ def to_json(record: Any) -> dict[str, Json]:  # noqa: ANN401 - a dataclass
     entries: dict[str, Json] = {}
     for item in fields(record):
         value = getattr(record, item.name)
-        if item.name == OTHERS:
+        if item.name == OTHERS_FIELD:
             entries |= value
         elif value != _find_default(item) or (NULL_IF in item.metadata and item.metadata[NULL_IF](record)):
             entries[item.name] = _write(value)
@@ -44,8 +44,8 @@ def from_json(kind: type[Record], entries: Mapping[str, Any]) -> Record:
     """The record of an object that has the shape of its class; null means the field's default."""
     hints = get_type_hints(kind, include_extras=True)
     values = {name: _read(hints[name], value) for name, value in entries.items() if name in hints and value is not None}
-    if OTHERS in hints:
-        values[OTHERS] = {name: value for name, value in entries.items() if name not in hints}
+    if OTHERS_FIELD in hints:
+        values[OTHERS_FIELD] = {name: value for name, value in entries.items() if name not in hints}
     return kind(**values)
 
 
@@ -53,7 +53,7 @@ def from_json(kind: type[Record], entries: Mapping[str, Any]) -> Record:
 def shape_of(kind: type) -> Loose:
     """The shape of the JSON objects of a class: an entry per field, required if the field has no default."""
     hints = get_type_hints(kind, include_extras=True)
-    named = [item for item in fields(kind) if item.name != OTHERS]
+    named = [item for item in fields(kind) if item.name != OTHERS_FIELD]
     required = frozenset(item.name for item in named if _find_default(item) is MISSING)
     return Loose({item.name: _find_shape(hints[item.name]) for item in named}, required)
 
@@ -72,8 +72,8 @@ def _find_shape(hint: Any) -> Shape:  # noqa: ANN401 - a type
         shape = [_find_shape(parts[0])]
     elif get_origin(hint) is Mapping:
         shape = Each(_find_shape(parts[1]))
-    elif hint in SHAPES:
-        shape = SHAPES[hint]
+    elif hint in TYPE_SHAPES:
+        shape = TYPE_SHAPES[hint]
     else:
         shape = _find_shape(parts[0]) if len(parts) == 2 else ANYTHING  # ``X | None``, or Json
     return shape

@@ -62,7 +62,7 @@ def _refuse_surrogates(value: object) -> None:
         raise JsonFault("", half, "Unicode text") from None
 
 
-LARGEST = 1e12
+LARGEST_COUNT = 1e12
 """Above every count, rank and sum."""
 
 
@@ -97,12 +97,12 @@ Shape = Kind | Each | Loose | list[Any] | Mapping[str, Any]
 
 
 def _is_number(value: object) -> bool:
-    return type(value) is float and math.isfinite(value) and abs(value) < LARGEST
+    return type(value) is float and math.isfinite(value) and abs(value) < LARGEST_COUNT
 
 
 TEXT = Kind(lambda value: isinstance(value, str), "text")
-COUNT = Kind(lambda value: type(value) is int and 0 <= value < LARGEST, "a whole number of at least 0")
-WHOLE = Kind(lambda value: type(value) is int and abs(value) < LARGEST, "a whole number")
+COUNT = Kind(lambda value: type(value) is int and 0 <= value < LARGEST_COUNT, "a whole number of at least 0")
+WHOLE = Kind(lambda value: type(value) is int and abs(value) < LARGEST_COUNT, "a whole number")
 NUMBER = Kind(_is_number, "a finite decimal number")
 SHARE = Kind(lambda value: _is_number(value) and 0 <= value <= 1, "a fraction")
 BOOL = Kind(lambda value: isinstance(value, bool), "true or false")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, read_columns, refuse_misnamed
+from cxc_eccv.sources.columns import LABEL, PROBABILITY, WHOLE_NUMBER, read_columns, refuse_misnamed
 from cxc_eccv.sources.library import Split
-from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
+from cxc_eccv.types import LABEL_VALUES, PROBABILITY_VALUES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.provenance import JudgeFacts
 from cxc_eccv.unjudged.policies import Classifier
@@ -57,7 +57,7 @@ def read_judge(judge: AnyJudge) -> Judge | Classifier | None:
 
 def read_judge_file(path: Path) -> pa.Table:
     """The answers in a file, with ``probability``, ``label`` or both beside the ids of the pairs."""
-    forms = {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL, "probability": PROBABILITY}
+    forms = {"image_id": WHOLE_NUMBER, "caption_id": WHOLE_NUMBER, "label": LABEL, "probability": PROBABILITY}
     table = read_columns(path, "answers of a judge", forms)
     if not {"label", "probability"} & {*table.column_names}:
         refuse_misnamed(path, table, ("image_id", "caption_id"), "probability", "a column probability, or label")
@@ -83,7 +83,7 @@ class FunctionJudge:
                 f"the judge gave {values.dtype} values of shape {values.shape} for {image_ids.size} pairs; need one "
                 "probability for each"
             )
-        check_values(values, "probabilities of the judge", PROBABILITIES, (image_ids, caption_ids))
+        check_values(values, "probabilities of the judge", PROBABILITY_VALUES, (image_ids, caption_ids))
         return (values >= 0.5).astype(np.int64)
 
 
@@ -141,7 +141,7 @@ class PairValues:
                 f"{what}: the pair of image {images[twice[0]]} and caption {captions[twice[0]]} occurs twice; list "
                 "every pair once"
             )
-        check_values(values, what, LABELS if are_labels else PROBABILITIES, (images, captions))
+        check_values(values, what, LABEL_VALUES if are_labels else PROBABILITY_VALUES, (images, captions))
         self._values = values[order].astype(np.int64) if are_labels else values[order]
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:

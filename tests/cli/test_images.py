@@ -167,7 +167,7 @@ def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, t
 
 def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, tmp_path, monkeypatch):
     monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
-    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    monkeypatch.setattr(photographs, "DOWNLOADS_AT_ONCE", 1)
     names = official.split().images["file_name"].to_pylist()
     site.faults = dict.fromkeys(names, lambda body: (403, b"", 0))
     assert run("images", "val2014", "--output", tmp_path / "out")[0] == 2
@@ -175,7 +175,7 @@ def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, 
 
 
 def test_ctrl_c_keeps_what_arrived(site, official, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    monkeypatch.setattr(photographs, "DOWNLOADS_AT_ONCE", 1)
     arrived = []
 
     def bring_three(file, *where, bring=photographs._bring):

@@ -7,7 +7,7 @@ import metric_inputs
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.evaluate_modules import MODULES
+from cxc_eccv.evaluate_modules import MODULES_FOLDER
 
 pytestmark = pytest.mark.thorough
 
@@ -54,7 +54,7 @@ def everything(load_metric, tmp_path_factory):
 def test_modules_work_with_datasets_4_0(run_python, environment, everything):
     arguments, expected = everything
     python = environment("datasets==4.0.0", f"{ROOT}[metrics]")
-    assert json.loads(run_python(EVERYWHERE, MODULES, arguments, python=python)) == expected
+    assert json.loads(run_python(EVERYWHERE, MODULES_FOLDER, arguments, python=python)) == expected
 
 
 @pytest.fixture(scope="module")

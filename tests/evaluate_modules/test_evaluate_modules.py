@@ -10,7 +10,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError
-from cxc_eccv.evaluate_modules import MODULES
+from cxc_eccv.evaluate_modules import MODULES_FOLDER
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
@@ -26,7 +26,7 @@ def ranks_by_hand(predictions, references):
 
 
 def test_every_metric_has_a_module():
-    assert sorted(path.name for path in MODULES.iterdir()) == list(SPECS)
+    assert sorted(path.name for path in MODULES_FOLDER.iterdir()) == list(SPECS)
 
 
 @pytest.mark.parametrize("name", SPECS)

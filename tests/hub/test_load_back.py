@@ -11,8 +11,8 @@ import pytest
 import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
-from cxc_eccv.evaluate_modules import MODULES
-from cxc_eccv.evaluate_modules.module_cards import GRADIO
+from cxc_eccv.evaluate_modules import MODULES_FOLDER
+from cxc_eccv.evaluate_modules.module_cards import GRADIO_VERSION
 
 ROOT = Path(__file__).parents[2]
 LOAD = """
@@ -57,7 +57,7 @@ def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
     assert 'import evaluate\n\nmetric = evaluate.load("org/map_at_r")\n' in card
     assert "ce." not in card
     assert len(yaml.safe_load(card.split("---\n")[1])["short_description"]) <= 60
-    assert space.files()["map_at_r.py"] == (MODULES / "map_at_r" / "map_at_r.py").read_bytes()
+    assert space.files()["map_at_r.py"] == (MODULES_FOLDER / "map_at_r" / "map_at_r.py").read_bytes()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
     assert math.isclose(answer.told["map_at_r"], 0.625)  # (1/2 * 1/2 + 1) / 2 over R = 2 and R = 1
@@ -110,5 +110,5 @@ def test_a_space_keeps_what_people_changed_in_it(hub, client):
     client.command("push", "map_at_r", "org/kept", "--type", "space", "--yes")
     after = space.files()["README.md"].decode()
     assert "emoji: 🐙" in after
-    assert f"sdk_version: {GRADIO}\n" in after
+    assert f"sdk_version: {GRADIO_VERSION}\n" in after
     assert "extra.txt" in space.files()

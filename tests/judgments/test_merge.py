@@ -8,7 +8,7 @@ from tiny_world import TinyWorld
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import source
-from cxc_eccv.judgments.evidence.source import COCO, Thresholds, co_captions, label_sources, match_hypotheses
+from cxc_eccv.judgments.evidence.source import COCO_SOURCE, Thresholds, co_captions, label_sources, match_hypotheses
 from cxc_eccv.judgments.merging import POLICIES, eccv_caption, merge, merged_qrels
 from cxc_eccv.judgments.plausible import category_distances
 
@@ -195,7 +195,9 @@ def test_wrong_names(world):
 def test_added_source_counts_where_it_is_named(world, monkeypatch):
     split = world.write().split("test")
     before = merge(split, "i2t")
-    theirs = replace(COCO, name="theirs", evidence=lambda split, *_: split.library.read("entailment_f30k_test", str))
+    theirs = replace(
+        COCO_SOURCE, name="theirs", evidence=lambda split, *_: split.library.read("entailment_f30k_test", str)
+    )
     every = {**label_sources(), "theirs": theirs}
     monkeypatch.setattr(source, "label_sources", lambda: every)
     after = merge(split, "i2t")

@@ -13,7 +13,7 @@ import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
 from cxc_eccv import registry, version
-from cxc_eccv.hub import DATASETS
+from cxc_eccv.hub import DATASETS_ADDRESS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -93,7 +93,7 @@ def test_addresses_are_those_of_the_project():
     urls = PROJECT.get("urls", {})
     assert CITATION.get("repository-code") == site.get("repo_url") == urls.get("Repository")
     assert CITATION.get("url") == site.get("site_url") == urls.get("Documentation")
-    assert urls.get("Benchmark", DATASETS).startswith(DATASETS)
+    assert urls.get("Benchmark", DATASETS_ADDRESS).startswith(DATASETS_ADDRESS)
     assert CITATION["version"] == version.__version__
 
 

@@ -69,7 +69,7 @@ def test_names_that_clash_are_renamed(inline, run, lines, name, value):
 
 
 def test_names_that_are_defined_together_come_once_and_are_renamed_together(inline, run):
-    lines = ["from cxc_eccv.runs.rankings import MOST as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
+    lines = ["from cxc_eccv.runs.rankings import LARGEST_ID as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
     text = inline(lines)
     assert run(text)["both"] == (2**63 - 1, 3)
     assert text.count("np.iinfo(np.int64).max") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.evaluate_modules import MODULES
+from cxc_eccv.evaluate_modules import MODULES_FOLDER
 from cxc_eccv.evaluate_modules.module_cards import arguments, lead
 
 pytestmark = pytest.mark.thorough
@@ -40,11 +40,11 @@ def run(monkeypatch, capsys):
 def test_the_committed_modules_are_what_the_generator_makes():
     from generate_metric_modules import differences, metric_files
 
-    assert differences(MODULES, metric_files()) == []
+    assert differences(MODULES_FOLDER, metric_files()) == []
 
 
 def test_the_check_finds_what_is_missing_changed_or_extra(run, tmp_path):
-    folder = shutil.copytree(MODULES, tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(MODULES_FOLDER, tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
     arguments = ("generate_metric_modules", "--check", "--folder", folder)
     assert run(*arguments) == (0, "")
     (folder / "rsum" / "rsum.py").unlink()
@@ -77,7 +77,7 @@ def test_a_docstring_is_what_leads_it_and_its_arguments():
 def test_a_script_has_one_import_per_line_and_no_other_class():
     """What the import scanner of ``evaluate`` and its search for the class ask for."""
     for name in registry.metric_functions():
-        lines = (MODULES / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
+        lines = (MODULES_FOLDER / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
         imports = [line for line in lines if line.startswith(("import ", "from "))]
         assert "import evaluate" in imports
         assert not [line for line in imports if "#" in line or "," in line or "(" in line]

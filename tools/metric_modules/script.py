@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from cxc_eccv.evaluate_modules.module import LIST, Column
-from cxc_eccv.evaluate_modules.module_cards import GENERATED, Description, inputs_description
+from cxc_eccv.evaluate_modules.module_cards import GENERATED_NOTE, Description, inputs_description
 from cxc_eccv.metrics.kinds import TopMetric
 from cxc_eccv.unjudged.policies import policies
 
@@ -104,7 +104,7 @@ def written_out(described: Description) -> str:
     columns = described.kind.columns.items()
     return SCRIPT.format(
         title=described.title,
-        generated=GENERATED,
+        generated=GENERATED_NOTE,
         imports="\n".join(_imports(described)),
         policies=_policies(described),
         description=_quoted(described.text),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from cxc_eccv.types.json_records import OTHERS
+from cxc_eccv.types.json_records import OTHERS_FIELD
 from cxc_eccv.types.provenance import Provenance
 
 ENTRY = re.compile(r"^    (\w[\w, ]*): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -17,6 +17,6 @@ def provenance_table() -> str:
     rows = [
         f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {' '.join(text.split()).replace('``', '`')} |"
         for names, text in ENTRY.findall(entries.replace(".\n", "\n"))
-        if names != OTHERS
+        if names != OTHERS_FIELD
     ]
     return "\n".join(["| entry | content |", "|---|---|", *rows])

@@ -67,7 +67,7 @@ def _category_names(split: Split) -> pa.Array:
     return list_column(np.bincount(image, minlength=sets.image_ids.size), names)
 
 
-CAPTIONS = DatasetConfig(
+CAPTIONS_CONFIG = DatasetConfig(
     name="captions",
     title="MS-COCO images with their five captions and categories, in Karpathy splits",
     description="One row per image: its five captions with their COCO ids, and which of the 80 COCO object "
@@ -142,7 +142,7 @@ def _captions_per_caption(
     return of_images.take(pa.array(find_positions(split.caption_image_ids, merged.query_ids)[0]))
 
 
-PAIRS = DatasetConfig(
+PAIRS_CONFIG = DatasetConfig(
     name="pairs",
     title="Training pairs: image, caption, and weak positives",
     description="One row per caption, with the id and the file name of its image. `weak_positives` are captions of "
@@ -243,7 +243,7 @@ def _judgment_columns(
     }
 
 
-RETRIEVAL = DatasetConfig(
+RETRIEVAL_CONFIG = DatasetConfig(
     name="retrieval",
     title="Merged judgments of COCO, CxC, ECCV Caption and entailment labels, with provenance",
     description="One row per query and direction (`i2t`, `t2i`, `t2t`, `i2i`) with everything that was judged: the "
@@ -279,4 +279,4 @@ RETRIEVAL = DatasetConfig(
 )
 
 
-CONFIGS = (CAPTIONS, PAIRS, RETRIEVAL)
+CONFIGS = (CAPTIONS_CONFIG, PAIRS_CONFIG, RETRIEVAL_CONFIG)

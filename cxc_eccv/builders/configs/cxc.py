@@ -64,7 +64,7 @@ def sits_rows(split: Split, options: BuildOptions) -> Rows:
     return with_single_ratings(columns, split, "sits")
 
 
-SITS = DatasetConfig(
+SITS_CONFIG = DatasetConfig(
     name="sits",
     title="Image-caption pairs with graded similarity (CxC SITS)",
     description="One row per caption and image with a rating from 0 (unrelated) to 5 (the caption describes it fully).",
@@ -110,7 +110,7 @@ def sts_rows(split: Split, options: BuildOptions) -> Rows:
     return with_single_ratings(columns, split, "sts")
 
 
-STS = DatasetConfig(
+STS_CONFIG = DatasetConfig(
     name="sts",
     title="Caption pairs with graded similarity (CxC STS)",
     description="One row per pair of captions with a rating from 0 (unrelated) to 5 (same meaning).",
@@ -165,7 +165,7 @@ def _reverse_ratings(table: pa.Table) -> FloatArray:
     return np.array([ratings.get((b, a), np.nan) for a, b in zip(left, right, strict=True)])
 
 
-SIS = DatasetConfig(
+SIS_CONFIG = DatasetConfig(
     name="sis",
     title="Image pairs with graded similarity (CxC SIS)",
     description="One row per ordered pair of images with a rating from 0 (unrelated) to 5 (same scene).",
@@ -197,4 +197,4 @@ SIS = DatasetConfig(
 )
 
 
-CONFIGS = (SITS, STS, SIS)
+CONFIGS = (SITS_CONFIG, STS_CONFIG, SIS_CONFIG)

@@ -53,7 +53,7 @@ def _verified_queries(split: Split, direction: str) -> pa.Table:
     return pa.table(columns)
 
 
-ECCV_CAPTION = DatasetConfig(
+ECCV_CAPTION_CONFIG = DatasetConfig(
     name="eccv_caption",
     title="ECCV Caption: machine-and-human-verified positives",
     description="One row per query and direction: all positives of the image queries (`i2t`) and of the caption "
@@ -89,7 +89,7 @@ ECCV_CAPTION = DatasetConfig(
 )
 
 
-ENTAILMENT_LABELS = ("not_entailed", "entailed")
+ENTAILMENT_CLASSES = ("not_entailed", "entailed")
 
 
 def entailment_rows(split: Split, options: BuildOptions) -> Rows:
@@ -107,7 +107,7 @@ def entailment_rows(split: Split, options: BuildOptions) -> Rows:
         "premise": _premises(split).take(pa.array(pairs.queries[keep])),
         "caption_id": caption_ids,
         "hypothesis": split.texts_of(caption_ids),
-        "label": pa.array(ENTAILMENT_LABELS).take(pa.array(pairs.positive[keep].astype(np.int8))),
+        "label": pa.array(ENTAILMENT_CLASSES).take(pa.array(pairs.positive[keep].astype(np.int8))),
         "sources": subset_lists(pairs.judged[keep], pairs.sources),
         "judged_negative_by": subset_lists(pairs.said_negative[keep], pairs.sources),
         "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
@@ -134,7 +134,7 @@ def _votes(split: Split, image_ids: IntArray, caption_ids: IntArray) -> pa.Array
     return pa.array([votes[row_of[key]] if key in row_of else [] for key in wanted], pa.list_(pa.string()))
 
 
-ENTAILMENT = DatasetConfig(
+ENTAILMENT_CONFIG = DatasetConfig(
     name="entailment",
     title="Entailment-corrected image-caption pairs",
     description="One row per image and caption of another image: does the image, with its own five captions as "
@@ -150,7 +150,7 @@ ENTAILMENT = DatasetConfig(
         premise=([Value("string")], "the image's own captions"),
         caption_id=(Value("int64"), "COCO id of the caption"),
         hypothesis=(Value("string"), "its text"),
-        label=(ClassLabel(names=list(ENTAILMENT_LABELS)), "whether the image entails the caption"),
+        label=(ClassLabel(names=list(ENTAILMENT_CLASSES)), "whether the image entails the caption"),
         sources=([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
         judged_negative_by=([Value("string")], "those of them that say no"),
         rules=([Value("string")], "the rules that make the pair positive"),
@@ -194,7 +194,7 @@ def plausible_rows(split: Split, options: BuildOptions) -> Rows:
     return Rows(pa.table(columns), {"images without any category": without} if without else {})
 
 
-PLAUSIBLE_MATCH = DatasetConfig(
+PLAUSIBLE_MATCH_CONFIG = DatasetConfig(
     name="plausible_match",
     title="Plausible matches by object categories (PMRP)",
     description="One row per image: its categories and the images whose category sets differ in at most zeta = 0, 1, "
@@ -222,7 +222,7 @@ PLAUSIBLE_MATCH = DatasetConfig(
 
 
 DECISIONS = ("no", "undecided", "yes", "original")
-SOURCES = ("crowd", "experts", "both")
+FLICKR8K_SOURCES = ("crowd", "experts", "both")
 
 
 def flickr8k_rows(split: Split, options: BuildOptions) -> Rows:
@@ -251,14 +251,14 @@ def flickr8k_rows(split: Split, options: BuildOptions) -> Rows:
         "no": no,
         "share_of_yes": pc.divide(yes.cast(pa.float64()), pc.add(yes, no).cast(pa.float64())),
         **{name: pairs[name] for name in ("rating1", "rating2", "rating3")},
-        "source": pa.array(SOURCES).take(pa.array(by_experts * 1 + (by_crowd & by_experts))),
+        "source": pa.array(FLICKR8K_SOURCES).take(pa.array(by_experts * 1 + (by_crowd & by_experts))),
         "image_id": pairs["image_id"],
         "caption_id": pairs["caption_id"],
     }
     return Rows(pa.table(table))
 
 
-FLICKR8K_HUMAN = DatasetConfig(
+FLICKR8K_HUMAN_CONFIG = DatasetConfig(
     name="flickr8k_human",
     title="Flickr8k: image-caption pairs judged by people",
     description="One row per image and caption of Flickr8k's test split that people judged. `decision` is what the "
@@ -280,7 +280,7 @@ FLICKR8K_HUMAN = DatasetConfig(
         rating1=(Value("int64"), "first expert's rating, 1 to 4; null where the experts were not asked"),
         rating2=(Value("int64"), "second expert's rating"),
         rating3=(Value("int64"), "third expert's rating"),
-        source=(ClassLabel(names=list(SOURCES)), "who judged the pair"),
+        source=(ClassLabel(names=list(FLICKR8K_SOURCES)), "who judged the pair"),
         image_id=(Value("int64"), "Flickr's photo number"),
         caption_id=(Value("int64"), "ten times the photo number of the caption's own image, plus its place (0 to 4)"),
     ),
@@ -302,4 +302,4 @@ FLICKR8K_HUMAN = DatasetConfig(
 )
 
 
-CONFIGS = (ECCV_CAPTION, ENTAILMENT, PLAUSIBLE_MATCH, FLICKR8K_HUMAN)
+CONFIGS = (ECCV_CAPTION_CONFIG, ENTAILMENT_CONFIG, PLAUSIBLE_MATCH_CONFIG, FLICKR8K_HUMAN_CONFIG)

@@ -18,7 +18,7 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.judgments import orient
 
-JUDGED = "mined pairs that an official source judges"
+JUDGED_MINED_PAIRS = "mined pairs that an official source judges"
 
 
 def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence | None:
@@ -43,7 +43,7 @@ def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence |
     ids = item_ids(split, direction)
     known = [number_pairs(judged.queries, judged.items, *ids) for judged in by_people if judged is not None]
     judged = np.isin(number_pairs(queries, items, *ids), np.concatenate(known))
-    left_out = {JUDGED: int(judged.sum())} if judged.any() else {}
+    left_out = {JUDGED_MINED_PAIRS: int(judged.sum())} if judged.any() else {}
     return Evidence.of(queries[~judged], items[~judged], left_out=left_out)
 
 

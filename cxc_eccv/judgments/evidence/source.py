@@ -29,7 +29,7 @@ from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions, fi
 from cxc_eccv.types.ids import find_distinct, number_within
 from cxc_eccv.types.judgments import orient
 
-KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
+RATING_KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Thresholds:
 
     def of_direction(self, direction: str) -> float:
         """The threshold of the ratings that judge a direction."""
-        return float(getattr(self, KIND[direction]))
+        return float(getattr(self, RATING_KIND[direction]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
+LABEL_FILE_ORDER = 45  # Order of label files: after the declared sources of people, before those of models
 
 
 def sources_of(library: Library) -> Mapping[str, Source]:
@@ -193,7 +193,7 @@ def label_file_source(name: str) -> Source:
         name=name,
         title=name,
         description="What a user's file says of its pairs, for the images and captions in them.",
-        order=LABEL_FILES,
+        order=LABEL_FILE_ORDER,
         rule=lambda _direction, _thresholds: "as its file says",
         evidence=partial(_read_label_file, name=name),
         groups=(),
@@ -243,7 +243,7 @@ def co_captions(groups: IntArray) -> tuple[IntArray, IntArray]:
     return order[left[keep]], order[right[keep]]
 
 
-COCO = Source(
+COCO_SOURCE = Source(
     name="coco",
     title="COCO",
     description="The captions written for an image, for all images and captions. Captions of one image also "
@@ -261,7 +261,7 @@ def _cxc_evidence(split: Split, direction: str, thresholds: Thresholds) -> Evide
     """All rated pairs of the direction; positive if the rating reaches the threshold."""
     if split.name not in ("validation", "test"):
         return None
-    table = split.ratings(KIND[direction])
+    table = split.ratings(RATING_KIND[direction])
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     threshold = thresholds.of_direction(direction)
     if direction in CROSS_MODAL:  # SITS rows are (caption, image)
@@ -284,13 +284,13 @@ def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold
     return Evidence.of(ids[keys // ids.size], ids[keys % ids.size], positive, forward, reverse)
 
 
-CXC = Source(
+CXC_SOURCE = Source(
     name="cxc",
     title="CxC",
     description="People's ratings from 0 to 5, for the queries of rated pairs. A pair matches from 3 on, two "
     "images from 2.5 on. Ratings are of val and test.",
     order=20,
-    rule=lambda direction, thresholds: f"{KIND[direction]} >= {thresholds.of_direction(direction):g}",
+    rule=lambda direction, thresholds: f"{RATING_KIND[direction]} >= {thresholds.of_direction(direction):g}",
     evidence=_cxc_evidence,
     groups=("cxc",),
     yes="CxC {ratings}",
@@ -316,7 +316,7 @@ def _eccv_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evi
     return Evidence.of(queries, items, searched=searched, left_out=left_out)
 
 
-ECCV = Source(
+ECCV_SOURCE = Source(
     name="eccv",
     title="ECCV",
     description="Matches that people confirmed, for ECCV Caption's queries. Models proposed the pairs of images "
@@ -351,8 +351,8 @@ def labels_of_file(
     return images, captions, np.asarray(pairs.table["label"])[list(rows.values())] == 1, left_out
 
 
-UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"
-REPEATED = "entailment labels of an (image, caption) pair that an earlier row labelled"
+UNKNOWN_PAIRS = "entailment pairs whose image or hypothesis is not in the split"
+REPEATED_PAIRS = "entailment labels of an (image, caption) pair that an earlier row labelled"
 
 
 def match_hypotheses(split: Split, pairs: EntailmentPairs) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
@@ -371,13 +371,13 @@ def match_hypotheses(split: Split, pairs: EntailmentPairs) -> tuple[dict[tuple[i
         hypothesis = pair["caption_id"]
         named = by_text.get(pair["hypothesis"].strip(), []) if hypothesis is None else [hypothesis]
         matches = [caption for caption in named if caption in captions and image in images]
-        left_out[UNKNOWN] += not matches
+        left_out[UNKNOWN_PAIRS] += not matches
         for caption in matches:
-            left_out[REPEATED] += rows.setdefault((image, caption), row) != row
+            left_out[REPEATED_PAIRS] += rows.setdefault((image, caption), row) != row
     return rows, {rule: number for rule, number in left_out.items() if number}
 
 
-ENTAILMENT = Source(
+ENTAILMENT_SOURCE = Source(
     name="entailment",
     title="entailment",
     description="Labels 1 and 0 of a file of yours, for the queries of its pairs. The pairs are of an image and "
@@ -390,4 +390,4 @@ ENTAILMENT = Source(
     no="not entailed",
 )
 
-SOURCES = (COCO, CXC, ECCV, ENTAILMENT)
+SOURCES = (COCO_SOURCE, CXC_SOURCE, ECCV_SOURCE, ENTAILMENT_SOURCE)

@@ -23,5 +23,7 @@ COLLECTION = Collection(
     all_captions=("flickr8k_tokens", read_flickr8k),
 )
 
-JUDGED = replace(COLLECTION, title="Flickr8k with human judgments", labels=("flickr8k_crowd", "flickr8k_experts"))
+JUDGED_COLLECTION = replace(
+    COLLECTION, title="Flickr8k with human judgments", labels=("flickr8k_crowd", "flickr8k_experts")
+)
 """Flickr8k where the judgments are on this machine too."""

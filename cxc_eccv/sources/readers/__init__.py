@@ -2,7 +2,7 @@
 
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.crowd_answers import CrowdAnswers, read_crowd_answers
-from cxc_eccv.sources.readers.cxc_ratings import KINDS, read_annotators, read_ratings
+from cxc_eccv.sources.readers.cxc_ratings import RATING_COLUMNS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment_labels import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.flickr8k import (
@@ -29,9 +29,9 @@ from cxc_eccv.sources.readers.visual_genome import read_region_descriptions, rea
 
 __all__ = [
     "FACTS_KEY",
-    "KINDS",
     "LABELS_SCHEMA",
     "MINED_SCHEMA",
+    "RATING_COLUMNS",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "CrowdAnswers",

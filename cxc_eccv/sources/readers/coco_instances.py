@@ -15,7 +15,7 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, require_known, shown, text
 from cxc_eccv.types import IntArray, find_positions
 
-NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
+RECORD_NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """Lists of an annotation file, and the whole numbers that their records must have."""
 
 
@@ -109,13 +109,13 @@ def read_instances(path: Path) -> Instances:
             if min(sides[2:]) < 0:
                 raise MalformedSource(path, f"{place}.bbox", shown(record["bbox"]), "width and height of 0 or more")
             instance = record["image_id"], record["category_id"], group, *sides
-            left_out = COPY if instance in seen else None
+            left_out = COPIED_ANNOTATION if instance in seen else None
             seen.add(instance)
         annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), left_out, *sides))
     return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations))
 
 
-COPY = "annotation with the same image, category and box as another one"
+COPIED_ANNOTATION = "annotation with the same image, category and box as another one"
 
 
 def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, int]:
@@ -144,7 +144,7 @@ def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
 
 def _load(path: Path) -> dict[str, list[dict[str, Any]]]:
     data: Any = read_json(path)
-    for key, numbers in NUMBERS.items():
+    for key, numbers in RECORD_NUMBERS.items():
         if not isinstance(data, dict) or not isinstance(data.get(key), list):
             raise MalformedSource(path, "", f"no list under the key {key!r}", "the layout of instances_val2014.json")
         for position, record in enumerate(data[key]):
@@ -152,7 +152,7 @@ def _load(path: Path) -> dict[str, list[dict[str, Any]]]:
             require_keys(path, place, record, numbers)
             for name in numbers:
                 integer(path, f"{place}.{name}", record[name])
-    for key in NUMBERS:
+    for key in RECORD_NUMBERS:
         ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
         require_distinct(path, ids, f"{key}[{{}}]", "id")
     for position, category in enumerate(data["categories"]):

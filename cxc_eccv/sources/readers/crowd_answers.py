@@ -15,10 +15,10 @@ from cxc_eccv.sources.columns import fold_name
 from cxc_eccv.sources.reading import parse_number, read_csv, read_lines, shown
 from cxc_eccv.types import FloatArray, IntArray
 
-COLUMNS = ("model", "ranking", "cid", "iid", "annotation")
+CROWD_COLUMNS = ("model", "ranking", "cid", "iid", "annotation")
 """The columns that are read; ``score``, ``shortcoming`` and ``shortcoming2`` are not, as nobody describes them."""
 
-GAINS = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 0.0}
+CROWD_GAINS = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 0.0}
 """Annotation to gain: 100% YES, partially YES, mostly NO, 100% NO, with the gains of the paper's equation E.4."""
 
 MOST_LEFT_OUT = 0.01
@@ -51,12 +51,12 @@ class CrowdAnswers:
 def has_crowd_answers(path: Path) -> bool:
     """Whether the columns of a CSV file are those of ECCV Caption's raw answers, or most of them."""
     header = {fold_name(name).strip('"') for name in read_lines(path)[0].split(",")}
-    return len(header & set(COLUMNS)) > 2 and "image_id" not in header
+    return len(header & set(CROWD_COLUMNS)) > 2 and "image_id" not in header
 
 
 def read_crowd_answers(path: Path) -> CrowdAnswers:
     """The answers in a user's copy of ``mturk_parsed.csv``; warns if many rows are left out."""
-    table = read_csv(path, COLUMNS)
+    table = read_csv(path, CROWD_COLUMNS)
     image_ids = _parse_ids(table["iid"])
     caption_ids = _parse_ids(table["cid"])
     pairs = list(zip(image_ids, caption_ids, strict=True))
@@ -65,7 +65,7 @@ def read_crowd_answers(path: Path) -> CrowdAnswers:
         raise MalformedSource(path, "", "no row whose iid and cid are whole numbers", "at least one")
     read = table.take(pa.array(rows))
     lines = np.array(rows) + 2
-    gains = [GAINS.get(cell.strip()) for cell in read["annotation"].to_pylist()]
+    gains = [CROWD_GAINS.get(cell.strip()) for cell in read["annotation"].to_pylist()]
     if None in gains:
         row = gains.index(None)
         place = f"line {lines[row]}, column 'annotation'"

@@ -12,7 +12,7 @@ from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.reading import first_repeated_pair, read_csv, shown
 from cxc_eccv.types import FloatArray, IntArray
 
-KINDS = {
+RATING_COLUMNS = {
     "sts": (("caption1", "caption"), ("caption2", "caption")),
     "sis": (("image1", "image"), ("image2", "image")),
     "sits": (("caption", "caption"), ("image", "image")),
@@ -24,7 +24,7 @@ PATTERNS = {
     "image": (r"^COCO_(?:train|val)2014_(?P<id>\d{12})\.jpg$", "an image such as COCO_val2014_000000032001.jpg"),
 }
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def read_ratings(path: Path, kind: str) -> pa.Table:
@@ -40,7 +40,7 @@ def read_ratings(path: Path, kind: str) -> pa.Table:
 def read_annotators(path: Path, kind: str) -> pa.Table:
     """Ratings by single annotators of a file such as ``sts_val_raw.csv``, in its order."""
     table = _read_columns(path, kind, "sampling_method")
-    known = (*dict(KINDS[kind]), "sampling_method")
+    known = (*dict(RATING_COLUMNS[kind]), "sampling_method")
     scores = [name for name in table.column_names if name not in known]
     if len(scores) != 1:
         raise MalformedSource(path, "line 1", f"columns {shown(table.column_names)}", "one column of scores")
@@ -49,13 +49,13 @@ def read_annotators(path: Path, kind: str) -> pa.Table:
 
 
 def _read_columns(path: Path, kind: str, *others: str) -> pa.Table:
-    if kind not in KINDS:
-        raise UnknownName("similarity kind", kind, KINDS)
-    return read_csv(path, (*dict(KINDS[kind]), *others))
+    if kind not in RATING_COLUMNS:
+        raise UnknownName("similarity kind", kind, RATING_COLUMNS)
+    return read_csv(path, (*dict(RATING_COLUMNS[kind]), *others))
 
 
 def _parse_pairs(path: Path, kind: str, table: pa.Table) -> list[IntArray]:
-    return [_parse_ids(path, table[name], name, modality) for name, modality in KINDS[kind]]
+    return [_parse_ids(path, table[name], name, modality) for name, modality in RATING_COLUMNS[kind]]
 
 
 def _parse_ids(path: Path, column: pa.ChunkedArray, name: str, modality: str) -> IntArray:
@@ -71,7 +71,7 @@ def _parse_ids(path: Path, column: pa.ChunkedArray, name: str, modality: str) ->
 
 
 def _scores(path: Path, column: pa.ChunkedArray, name: str) -> FloatArray:
-    numeric = np.asarray(pc.match_substring_regex(column, NUMBER))
+    numeric = np.asarray(pc.match_substring_regex(column, NUMBER_PATTERN))
     bad = np.flatnonzero(~numeric)
     if not bad.size:
         scores = np.asarray(pc.cast(column, pa.float64()))

@@ -29,7 +29,7 @@ ENTAILMENT_SCHEMA = pa.schema(
     ]
 )
 
-ALIASES = {
+COLUMN_ALIASES = {
     "image": ("image", "Flickr30kID", "Flickr30K_ID", "Flikr30kID", "file_name"),
     "image_id": ("image_id",),
     "premise": ("premise", "premises", "premise_captions", "sentence1"),
@@ -41,7 +41,7 @@ ALIASES = {
 }
 """Column to its names in files, first that of this package."""
 
-DIGITS = re.compile("[0-9]{1,18}")
+ID_PATTERN = re.compile("[0-9]{1,18}")
 
 ENTAILMENT_LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradiction": 0, "false": 0}
 
@@ -88,13 +88,13 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _cell(path: Path, line: int, name: str, value: str) -> object:
     """The value of a cell; lists of premises or votes are JSON."""
-    listed = value.startswith("[") and fold_name(name) in (*ALIASES["premise"], *ALIASES["votes"])
+    listed = value.startswith("[") and fold_name(name) in (*COLUMN_ALIASES["premise"], *COLUMN_ALIASES["votes"])
     return parse_json(value, path, line) if listed else value
 
 
 def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for name, aliases in ALIASES.items():
+    for name, aliases in COLUMN_ALIASES.items():
         present = [alias for alias in map(fold_name, aliases) if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
             raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
@@ -113,7 +113,7 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("image_id", "caption_id"):
         value = row[name]
         if value is not None:
-            written = isinstance(value, str) and DIGITS.fullmatch(value)
+            written = isinstance(value, str) and ID_PATTERN.fullmatch(value)
             row[name] = integer(path, f"{place}, {name}", int(value) if written else value)
     for name, read in (("premise", text), ("votes", _name)):
         value = [] if row[name] is None else row[name]

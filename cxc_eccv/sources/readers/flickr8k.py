@@ -78,10 +78,10 @@ def _list_images(path: Path, names: list[str], known: Collection[int], listed: s
     return ids
 
 
-PAIR = r"(?P<image>\d{1,15})_[0-9a-f]+\.jpg\t(?P<photo>\d{1,15})_[0-9a-f]+\.jpg#(?P<number>\d)\t"
-CROWD_LINE = re.compile(PAIR + r"(?P<share>[01]|0\.\d+)\t(?P<yes>\d{1,3})\t(?P<no>\d{1,3})")
-EXPERT_LINE = re.compile(PAIR + r"(?P<first>[1-4])\t(?P<second>[1-4])\t(?P<third>[1-4])")
-ROUNDING = 1e-3
+PAIR_PATTERN = r"(?P<image>\d{1,15})_[0-9a-f]+\.jpg\t(?P<photo>\d{1,15})_[0-9a-f]+\.jpg#(?P<number>\d)\t"
+CROWD_LINE = re.compile(PAIR_PATTERN + r"(?P<share>[01]|0\.\d+)\t(?P<yes>\d{1,3})\t(?P<no>\d{1,3})")
+EXPERT_LINE = re.compile(PAIR_PATTERN + r"(?P<first>[1-4])\t(?P<second>[1-4])\t(?P<third>[1-4])")
+SHARE_ROUNDING = 1e-3
 
 
 def read_flickr8k_crowd(path: Path) -> pa.Table:
@@ -90,7 +90,7 @@ def read_flickr8k_crowd(path: Path) -> pa.Table:
     for place, match in _read_pairs(path, CROWD_LINE, "image, caption, share of yes, votes for yes, votes for no"):
         yes = int(match["yes"])
         no = int(match["no"])
-        if not yes + no or abs(yes / (yes + no) - float(match["share"])) > ROUNDING:
+        if not yes + no or abs(yes / (yes + no) - float(match["share"])) > SHARE_ROUNDING:
             raise MalformedSource(path, place, shown(match[0]), "at least one vote, and their share of yes")
         rows.append((*_ids(match), yes, no))
     return _table(path, rows, ("yes", "no"))

@@ -22,8 +22,10 @@ CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some ima
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
 
-SENTENCE = pa.struct({"raw": pa.string(), "sentid": pa.int64(), "imgid": pa.int64(), "tokens": pa.list_(pa.string())})
-IMAGE = pa.struct(
+SENTENCE_TYPE = pa.struct(
+    {"raw": pa.string(), "sentid": pa.int64(), "imgid": pa.int64(), "tokens": pa.list_(pa.string())}
+)
+IMAGE_TYPE = pa.struct(
     {
         "filename": pa.string(),
         "filepath": pa.string(),
@@ -31,10 +33,10 @@ IMAGE = pa.struct(
         "imgid": pa.int64(),
         "split": pa.string(),
         "sentids": pa.list_(pa.int64()),
-        "sentences": pa.list_(SENTENCE),
+        "sentences": pa.list_(SENTENCE_TYPE),
     }
 )
-FILE_SCHEMA = pa.schema({"dataset": pa.string(), "images": pa.list_(IMAGE)})
+FILE_SCHEMA = pa.schema({"dataset": pa.string(), "images": pa.list_(IMAGE_TYPE)})
 """All entries of Karpathy's files, those that nobody needs too, so that none is there twice."""
 
 PHOTO_NAME = r"(?:.*/)?(?P<number>[0-9]{1,18})(?:\.[^./]+)?"
@@ -105,7 +107,7 @@ def _read_file(path: Path) -> tuple[pa.Table, pa.Table]:
     """Images and captions of all splits of a file, with their raw split, and a caption's position at its image."""
     images = _read_columns(path)
     if images is None:
-        images = pa.array(_read_records(path), IMAGE)
+        images = pa.array(_read_records(path), IMAGE_TYPE)
     image_ids = _find_ids(images)
     splits = images.field("split")
     sentences = images.field("sentences")

@@ -21,9 +21,9 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.columns import (
     LABEL,
-    NUMBER,
     PROBABILITY,
-    TABLES,
+    TABLE_ENDINGS,
+    WHOLE_NUMBER,
     find_ending,
     name_row,
     read_columns,
@@ -135,22 +135,22 @@ LABELS_SCHEMA = whole_rows(
 )
 """``gain`` is in [0, 1], above 0 if ``positive`` and below 1 otherwise; ``answers`` is the number of people."""
 
-DRAWN = pa.field("drawn", pa.float64())
+DRAWN_FIELD = pa.field("drawn", pa.float64())
 """The probability with which a pair was drawn to be asked about; null for a chosen one. Files may lack the column."""
 
 PLAIN_SCHEMA = pa.schema([LABELS_SCHEMA.field(name) for name in ("image_id", "caption_id", "gain", "positive")])
 """The columns of a plain table: nobody knows how many people answered."""
 
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
 
-CONSTANT: Mapping[str, Any] = {"schema": 1, "kind": "labels", "collection": "coco"}
+CONSTANT_FACTS: Mapping[str, Any] = {"schema": 1, "kind": "labels", "collection": "coco"}
 """Facts that are equal in every file of labels; the writer adds them."""
 
 LABEL_FACTS: Mapping[str, Shape] = {
     "schema": IS_FORMAT,
     "kind": Kind(lambda value: value == "labels", "'labels'"),
     "name": Kind(
-        lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
+        lambda value: isinstance(value, str) and NAME_PATTERN.fullmatch(value) is not None,
         "a name of lower-case letters, digits and _ that begins with a letter",
     ),
     "version": Kind(lambda value: isinstance(value, str) and bool(value.strip()), "a version such as 1.0.0"),
@@ -164,7 +164,7 @@ LABEL_FACTS: Mapping[str, Shape] = {
 }
 """``searched`` has, for i2t and t2i, the ids of the queries for which people judged what models ranked highest."""
 
-TERMS = ("licence", "citation")  # texts that the facts may lack
+TERM_NAMES = ("licence", "citation")  # texts that the facts may lack
 
 SUMMARIZED = ("version", "scheme", "rule", "people", "licence")
 
@@ -206,7 +206,7 @@ class LabelFile:
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
     """Write a label file in one step; refuse labels that :func:`read_labels` would refuse."""
-    labels = _check_labels(path, table, {**facts, **CONSTANT})
+    labels = _check_labels(path, table, {**facts, **CONSTANT_FACTS})
     metadata = {FACTS_KEY: json.dumps(labels.facts, ensure_ascii=False)}
     with replaced_file(path) as part:
         write_parquet(table.replace_schema_metadata(metadata), part)
@@ -219,11 +219,11 @@ def read_labels(path: Path) -> LabelFile:
 
 
 def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
-    shape = Loose({**LABEL_FACTS, **dict.fromkeys(TERMS, TEXT)}, frozenset(LABEL_FACTS))
+    shape = Loose({**LABEL_FACTS, **dict.fromkeys(TERM_NAMES, TEXT)}, frozenset(LABEL_FACTS))
     check_content(path, facts, shape, "metadata")
     drawn = table["drawn"] if "drawn" in table.column_names else None
-    if drawn is not None and drawn.type != DRAWN.type:
-        raise MalformedSource(path, "drawn", str(drawn.type), str(DRAWN.type))
+    if drawn is not None and drawn.type != DRAWN_FIELD.type:
+        raise MalformedSource(path, "drawn", str(drawn.type), str(DRAWN_FIELD.type))
     table = check_columns(path, table, LABELS_SCHEMA).cast(LABELS_SCHEMA)
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
@@ -235,7 +235,7 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
         "a number of people, at least 1": ("answers", answers < 1),
     }
     if drawn is not None:
-        table = table.append_column(DRAWN, drawn)
+        table = table.append_column(DRAWN_FIELD, drawn)
         chances = np.asarray(drawn.fill_null(1.0))
         wrong["a probability above 0 and at most 1"] = "drawn", ~((chances > 0) & (chances <= 1))
     check_rows(path, table, wrong)
@@ -259,7 +259,7 @@ IdsOfSplits = Mapping[str, tuple[IntArray, IntArray]]
 
 NO_IDS = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
-FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL, "gain": PROBABILITY}
+FORMS = {"image_id": WHOLE_NUMBER, "caption_id": WHOLE_NUMBER, "positive": LABEL, "gain": PROBABILITY}
 
 
 def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
@@ -271,8 +271,8 @@ def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[La
     """
     if not path.is_file():
         raise SourceMissing(
-            f"{path}: there is no such file of labels. Give a table of image_id and caption_id ({', '.join(TABLES)}), "
-            "or what cxc-eccv annotate merge writes."
+            f"{path}: there is no such file of labels. Give a table of image_id and caption_id "
+            f"({', '.join(TABLE_ENDINGS)}), or what cxc-eccv annotate merge writes."
         )
     if find_ending(path) == ".parquet" and FACTS_KEY in (read_table(path, "a table of labels").schema.metadata or {}):
         return [read_labels(path)]
@@ -285,7 +285,7 @@ def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[La
 def _name_labels(path: Path) -> str:
     """The name of the file without its ending; refuse one that is no name of labels."""
     name = Path(path.name.removesuffix(".gz")).stem
-    if not NAME.fullmatch(name):
+    if not NAME_PATTERN.fullmatch(name):
         expected = "lower-case letters, digits and _, as labels have the name of their file"
         raise MalformedSource(path, "its name", shown(name), expected)
     return name
@@ -384,7 +384,7 @@ def find_labels(named: str | Path, *, offline: str = "") -> tuple[list[Path], Ma
     if path.is_dir():
         return _list_files(path, str(named)), {}
     repository = REPOSITORY.fullmatch(str(named))
-    if path.exists() or repository is None or find_ending(path) in TABLES:
+    if path.exists() or repository is None or find_ending(path) in TABLE_ENDINGS:
         return [path], {}
     folder = _download(repository["id"], repository["revision"], offline)
     origin = {"repository": repository["id"], "revision": folder.name}
@@ -392,11 +392,13 @@ def find_labels(named: str | Path, *, offline: str = "") -> tuple[list[Path], Ma
 
 
 def _list_files(folder: Path, place: str) -> list[Path]:
-    paths = sorted(folder.glob("*.parquet")) or sorted(path for path in folder.glob("*") if find_ending(path) in TABLES)
+    paths = sorted(folder.glob("*.parquet")) or sorted(
+        path for path in folder.glob("*") if find_ending(path) in TABLE_ENDINGS
+    )
     if not paths:
         raise SourceMissing(
-            f"{place} holds no label file ({', '.join(TABLES)}). Give a table of image_id and caption_id, or what "
-            "cxc-eccv annotate merge writes."
+            f"{place} holds no label file ({', '.join(TABLE_ENDINGS)}). Give a table of image_id and caption_id, or "
+            "what cxc-eccv annotate merge writes."
         )
     return paths
 
@@ -411,7 +413,7 @@ def _download(repository: str, revision: str | None, offline: str) -> Path:
             repository,
             repo_type="dataset",
             revision=revision,
-            allow_patterns=[f"*{ending}" for ending in TABLES],
+            allow_patterns=[f"*{ending}" for ending in TABLE_ENDINGS],
             ignore_patterns="*/*",
             local_files_only=bool(offline),
             library_name="cxc_eccv",

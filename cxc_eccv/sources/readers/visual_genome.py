@@ -20,11 +20,11 @@ from cxc_eccv.sources.readers.coco_instances import (
 from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown, text
 
-BATCH = 100_000  # records held as Python objects at a time, before they become columns of a table
+RECORDS_PER_BATCH = 100_000  # records held as Python objects at a time, before they become columns of a table
 
-SECOND = "object of a second image of Visual Genome with the same COCO id"
-COPY = "object with the id of another object of its image"
-NEGATIVE = "box of negative width or height"
+SECOND_IMAGE = "object of a second image of Visual Genome with the same COCO id"
+COPIED_OBJECT = "object with the id of another object of its image"
+NEGATIVE_BOX = "box of negative width or height"
 
 
 def read_visual_genome(paths: Sequence[Path]) -> Instances:
@@ -38,12 +38,12 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
     tables = []
     rows = []
     for place, image, items in _read_images(paths, "objects"):
-        left_out = SECOND if image[0] in images else None
+        left_out = SECOND_IMAGE if image[0] in images else None
         images.setdefault(image[0], image)
         seen = set[int]()
         for position, item in enumerate(items):
             rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out, seen))
-        if len(rows) >= BATCH:
+        if len(rows) >= RECORDS_PER_BATCH:
             tables.append(table_of(ANNOTATION_SCHEMA, rows))
             rows = []
     tables.append(table_of(ANNOTATION_SCHEMA, rows))
@@ -71,7 +71,7 @@ def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
             if words := " ".join(text(descriptions, f"{where}.phrase", phrase).split()):
                 rows.append((number, image_id, words))
                 number += 1
-        if len(rows) >= BATCH:
+        if len(rows) >= RECORDS_PER_BATCH:
             tables.append(table_of(CAPTION_SCHEMA, rows))
             rows = []
     tables.append(table_of(CAPTION_SCHEMA, rows))
@@ -129,7 +129,7 @@ def _read_object(
     box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
     given = record.get("object_id", record.get("id"))
     number = None if given is None else integer(path, f"{place}.object_id", given)
-    left_out = left_out or (COPY if number in seen else NEGATIVE if min(box[2:]) < 0 else None)
+    left_out = left_out or (COPIED_OBJECT if number in seen else NEGATIVE_BOX if min(box[2:]) < 0 else None)
     if number is not None:
         seen.add(number)
     return image_id, name or "", synset, False, left_out, *box

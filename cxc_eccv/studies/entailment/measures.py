@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.statistics import SAMPLES, ClusterBootstrap, Draws, interval, wilson
+from cxc_eccv.statistics import BOOTSTRAP_SAMPLES, ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.types import FloatArray, IntArray
 
 RATES = ("accuracy", "precision", "recall", "f_half")
@@ -81,7 +81,7 @@ def measure_classifier(
     # Columns: predicted correctly, predicted and labelled 1, predicted, labelled 1.
     outcomes = np.stack([predicted == truth, predicted * truth, predicted, truth], axis=1).astype(np.float64)
     clusters = np.arange(truth.size) if images is None else np.unique(np.asarray(images), return_inverse=True)[1]
-    bootstrap = ClusterBootstrap(clusters, Draws(seed, SAMPLES))
+    bootstrap = ClusterBootstrap(clusters, Draws(seed, BOOTSTRAP_SAMPLES))
     estimates = _rates(outcomes.mean(axis=0))
     drawn = _rates(bootstrap.means(outcomes))
     return tuple(

@@ -19,7 +19,7 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
-from cxc_eccv.sources.catalog import ALL, describe_data
+from cxc_eccv.sources.catalog import ALL_SPLITS, describe_data
 from cxc_eccv.sources.collections.collection import collections, find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
@@ -63,7 +63,7 @@ def collect_captions(library: Library, collection: str, split: str | None = None
     if split is not None or declared.is_default:
         return library.split(split or "test", declared).captions
     if declared.all_captions is None:
-        return library.split(ALL, declared).captions
+        return library.split(ALL_SPLITS, declared).captions
     captions = library.read(*declared.all_captions)
     return captions.filter(np.asarray(captions["image_id"]) != WITHOUT_IMAGE)
 
@@ -338,8 +338,8 @@ def evaluate_query_corpus(
         scored.append((pairing, ranks))
         tops.append(reader.result)
     groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in scored]
-    if query_position == ALL:
-        groups.append((ALL, scored))
+    if query_position == ALL_SPLITS:
+        groups.append((ALL_SPLITS, scored))
     rows = [_score(position, group, words, draws) for position, group in groups]
     facts = facts or Provenance()
     others = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts.others}
@@ -383,7 +383,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
 
 def choose_positions(query_position: int | str, owners: IntArray) -> range:
     """The positions of queries: a single number from 0, or ``all``."""
-    if query_position == ALL:
+    if query_position == ALL_SPLITS:
         return range(int(np.unique(owners, return_counts=True)[1].max()))
     if not str(query_position).isdecimal():
         raise InvalidOption(f"query position {query_position!r}: give a number from 0, or all")

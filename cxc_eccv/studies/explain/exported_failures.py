@@ -15,7 +15,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.merging import merge
-from cxc_eccv.sources.catalog import ALL
+from cxc_eccv.sources.catalog import ALL_SPLITS
 from cxc_eccv.sources.collections.collection import collections
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import parse_json, read_table
@@ -117,7 +117,7 @@ def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
     """
     images = split.image_ids.tolist()
     matches = dict[int, set[int]]()
-    if split.name != ALL:  # sources judge single splits
+    if split.name != ALL_SPLITS:  # sources judge single splits
         merged = merge(split, "t2i", sources=[name for name in official_sources() if name in MERGED])
         captions = merged.query_ids[merged.queries[merged.positive]].tolist()
         positives = merged.gallery_ids[merged.items[merged.positive]].tolist()
@@ -144,7 +144,7 @@ def read_failures(folder: str | Path, library: Library) -> tuple[pa.Table, Split
     try:
         facts = parse_json((table.schema.metadata or {})[b"explained"].decode(), path)
         ((split, collection),) = {(model["split"], model["collection"]) for model in facts.values()}
-        if split not in (*SPLITS, ALL) or collection not in collections():
+        if split not in (*SPLITS, ALL_SPLITS) or collection not in collections():
             raise LookupError(f"split {split!r} of {collection!r}")
         table.select(FAILURE_COLUMNS)
     except (LookupError, TypeError, AttributeError, ValueError) as error:

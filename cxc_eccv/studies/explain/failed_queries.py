@@ -29,7 +29,7 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.catalog import ALL
+from cxc_eccv.sources.catalog import ALL_SPLITS
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import similarity_matrix
@@ -133,7 +133,7 @@ def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -
     for direction in wanted:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
-    is_usual = split.collection.is_default and split.name != ALL
+    is_usual = split.collection.is_default and split.name != ALL_SPLITS
     tasks = [f"{TASKS[name]}/{name}" for name in wanted]
     request = Request(tasks=tasks, metrics="recall_at_1", split=split.name if is_usual else "test")
     # These tasks read nothing but which caption is of which image, so any images of COCO can stand for its test split.

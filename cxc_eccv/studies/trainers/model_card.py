@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCardData
 from cxc_eccv import version
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub import find_benchmark
-from cxc_eccv.hub.card import CARD, join_card, merge_card
+from cxc_eccv.hub.card import CARD_FILE, join_card, merge_card
 from cxc_eccv.hub.leaderboard import LEADERBOARD_NAME, leaderboard_tasks
 from cxc_eccv.registry import tasks
 from cxc_eccv.report import Report
@@ -116,7 +116,7 @@ def without_places(settings: Settings) -> Settings:
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
     """Write ``README.md`` beside the model; text around the generated part is kept."""
-    path = trained.model / CARD
+    path = trained.model / CARD_FILE
     before = path.read_text(encoding="utf-8") if path.is_file() else None
     card = merge_card(_write_card(trained, command, scoring), before, OWNED, str(path))
     with replaced_file(path) as part:

@@ -20,7 +20,7 @@ from cxc_eccv.studies.asking.image_addresses import COCO, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_questions, page_texts
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.writing import RECORD
+from cxc_eccv.writing import WRITTEN_RECORD
 
 HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
 CROSS_MODAL = ("eccv", "cxc", "entailment")
@@ -252,7 +252,7 @@ def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(
     (tmp_path / "notes.txt").write_text("mine")
     export(sheets, "csv", "eccv", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert before.keys() == FILES["csv"] | {"notes.txt", RECORD}
+    assert before.keys() == FILES["csv"] | {"notes.txt", WRITTEN_RECORD}
     with pytest.raises(DataError, match="have no address"):
         describe_questions([Questionnaire(schemes()["cxc"], sheets)], {})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.checkpoints import MODULES
+from cxc_eccv.encoding.checkpoints import MODULES_FILE
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 
 PARTS = ("0_Transformer", "1_Pooling", "2_Normalize")
@@ -34,7 +34,7 @@ def save_sentence_form(model: DualEncoderModel, tokenizer: Any, folder: Path) ->
     _write(folder / PARTS[1] / "config.json", pooling)
     similarity = "cosine" if config.normalize else "dot"
     _write(folder / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
-    _write(folder / MODULES, modules)
+    _write(folder / MODULES_FILE, modules)
 
 
 def _write(path: Path, content: Any) -> None:  # noqa: ANN401 - what JSON holds

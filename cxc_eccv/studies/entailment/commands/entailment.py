@@ -74,13 +74,13 @@ def score(
     source of the pairs; and what the classifier was trained on.
     """
     from cxc_eccv.cli.delivery import COMMAND, check_folder
-    from cxc_eccv.sources.columns import TABLES, find_ending
+    from cxc_eccv.sources.columns import TABLE_ENDINGS, find_ending
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
-    scores = Path(model) if find_ending(Path(model)) in TABLES else None
+    scores = Path(model) if find_ending(Path(model)) in TABLE_ENDINGS else None
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
     check_folder(output)

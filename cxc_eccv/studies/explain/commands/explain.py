@@ -262,7 +262,7 @@ def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
 
 def _open_split(collection: str, split: str | None) -> Split:
     """The split whose images have concepts: one of COCO, or by default all of Visual Genome's."""
-    from cxc_eccv.sources.catalog import ALL
+    from cxc_eccv.sources.catalog import ALL_SPLITS
     from cxc_eccv.sources.collections.collection import find_collection
 
     declared = find_collection(collection)
@@ -270,7 +270,7 @@ def _open_split(collection: str, split: str | None) -> Split:
         raise InvalidOption(
             f"nobody annotated concepts in the images of {declared.title}; choose coco or visual_genome"
         )
-    default = "test" if declared.is_default else ALL
+    default = "test" if declared.is_default else ALL_SPLITS
     return open_library().split(default if split is None else split_name(split), declared)
 
 
@@ -298,7 +298,7 @@ def _show_concepts(which: str, source: str, split: Split, annotations: Path | No
 
 def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
     """The counts of a split, and its most frequent concepts."""
-    from cxc_eccv.sources.catalog import ALL
+    from cxc_eccv.sources.catalog import ALL_SPLITS
     from cxc_eccv.tables import Table
 
     annotated = len(image_concepts.images)
@@ -321,7 +321,7 @@ def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
         (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     ]
-    where = "all splits" if image_concepts.split == ALL else f"{image_concepts.split} split"
+    where = "all splits" if image_concepts.split == ALL_SPLITS else f"{image_concepts.split} split"
     return [
         Table([("what",), ("number",)], rows, f"{image_concepts.source}, {where}"),
         Table(

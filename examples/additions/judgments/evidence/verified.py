@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
-from cxc_eccv.sources.columns import LABEL, NUMBER, read_columns
+from cxc_eccv.sources.columns import LABEL, WHOLE_NUMBER, read_columns
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.judgments import orient
 
-FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL}
+FORMS = {"image_id": WHOLE_NUMBER, "caption_id": WHOLE_NUMBER, "positive": LABEL}
 
 
 def read(path: Path) -> pa.Table:
