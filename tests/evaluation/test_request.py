@@ -9,8 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import cxc_eccv as ce
+from cxc_eccv import evaluation
+from cxc_eccv.cli.app import app
 from cxc_eccv.encoding.evaluate_model import ModelSides
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Fields, Request, make_plan
@@ -62,6 +65,19 @@ def test_new_option_is_a_field_a_parameter_and_a_keyword(tmp_path, make_run, sam
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert (done.stdout, done.stderr) == ("emphasis 3\n", "")
+
+
+def test_command_hands_every_field_to_the_request(tmp_path, make_run, sample_library, monkeypatch):
+    keywords = {}
+
+    def record(**values):
+        keywords.update(values)
+        raise InvalidOption("recorded")
+
+    monkeypatch.setattr(evaluation, "Request", record)
+    save_embeddings(tmp_path / "run.npz", make_run(sample_library))
+    CliRunner().invoke(app, ["evaluate", str(tmp_path / "run.npz"), "--data-dir", "sample"])
+    assert keywords.keys() == {field.name for field in fields(Request)} - {"name", "block_size"}
 
 
 @pytest.mark.parametrize(
