@@ -52,13 +52,13 @@ OF_DIRECTIONS = {
     "entailment mining": mined,
     "simulated annotators": placed,
     "caption pairs to annotate": lambda run, library: proposed(run, library, choose_caption_pairs),
+    "image pairs to annotate": lambda run, library: proposed(run, library, choose_image_pairs),
 }
 """Where the length of no single vector counts."""
 
 OF_MEANS = {
     "query-corpus": query_corpus,
     "altered queries in t2t": lambda run, library: altered(run, library, "t2t"),
-    "image pairs to annotate": lambda run, library: proposed(run, library, choose_image_pairs),
 }
 """Where vectors are averaged as a model gives them, so that longer ones weigh more."""
 

@@ -33,8 +33,9 @@ from cxc_eccv.encoding.shards import (
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, to_unit_length
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.caption_means import average_captions
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
@@ -376,7 +377,7 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
 
 
 def with_image_vectors(run: Run, content: Split) -> Run:
-    """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
+    """The run; one of texts only gets the mean vector of an image's own captions, of unit vectors under the cosine."""
     texts = run.as_embeddings()
     if texts is None or texts.captions is None or texts.images is not None:
         return run
@@ -385,11 +386,7 @@ def with_image_vectors(run: Run, content: Split) -> Run:
         return run  # ranking reports the missing ids
     texts = texts.without_roles()
     vectors = cast("Embeddings", texts.captions).vectors[rows]
-    if texts.choose_similarity() == "cosine":
+    is_cosine = texts.choose_similarity() == "cosine"
+    if is_cosine:
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
-        vectors = to_unit_length(vectors)
-    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
-    sums = np.zeros((content.image_ids.size, vectors.shape[1]))
-    np.add.at(sums, owners, vectors)
-    means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(texts, images=Embeddings(content.image_ids, means.astype(np.float32)))
+    return replace(texts, images=average_captions(vectors, content, normalize=is_cosine))

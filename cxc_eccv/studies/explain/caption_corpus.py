@@ -18,6 +18,7 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.runs.caption_means import average_groups
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.catalog import ALL_SPLITS, describe_data
 from cxc_eccv.sources.collections.collection import collections, find_collection
@@ -43,9 +44,6 @@ WITHOUT_IMAGE = 2258277193
 
 DEPTH = 50
 """Items kept of every ranking for ``explain``, which reads the first eleven and the rank of the right one."""
-
-AT_ONCE = 16_384
-"""Captions that are averaged per batch, which bounds the memory."""
 
 
 def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
@@ -126,20 +124,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Cor
 
 def _average(pairing: Pairing, *, take: Callable[[IntArray], NDArray[np.float32]], normalize: bool) -> Embeddings:
     """The mean vector of every image's other texts; ``take`` maps rows of texts to their vectors."""
-    sizes = np.diff(pairing.starts)
-    order = []
-    parts = []
-    for size in np.unique(sizes):
-        of_size = np.flatnonzero(sizes == size)
-        for part in np.array_split(of_size, -(-of_size.size * size // AT_ONCE)):
-            rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
-            texts = take(rows.ravel()).reshape(*rows.shape, -1).astype(np.float64)
-            if normalize:
-                texts /= np.linalg.norm(texts, axis=2, keepdims=True)
-            # Sorted, so that the mean does not depend on the order of the texts, to the last bit.
-            parts.append(np.sort(texts, axis=1).mean(axis=1).astype(np.float32))
-            order.append(part)
-    means = np.concatenate(parts)[np.argsort(np.concatenate(order))]
+    means = average_groups(take, pairing.others, pairing.starts, normalize=normalize)
     nowhere = pairing.image_ids[~means.any(axis=1)]
     if nowhere.size:
         raise MalformedRun(

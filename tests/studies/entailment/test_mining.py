@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +33,10 @@ class SharedWords(StandInClassifier):
     fingerprint = "f" * 64
     context = 10_000
     threshold = 0.75
-    training_data = MappingProxyType({"holds": {}})
 
     def __init__(self):
         self.asked = []
+        self.training_data = {"holds": {}}
 
     def score_and_count(self, premises, images, hypotheses, *, batch_size=64, progress=True):
         assert (images is not None) == self.has_visual

@@ -17,7 +17,9 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.evidence.source import co_captions
 from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.runs.caption_means import average_captions
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.annotation.proposing.pool import (
     CANDIDATES,
@@ -84,7 +86,7 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
 
 
 def _average_captions(name: str, run: EmbeddingsRun, content: Split) -> EmbeddingsRun:
-    """A run with the mean vector of each image's captions as the image's vector."""
+    """A run with the mean vector of each image's captions as the image's vector; under the cosine of unit vectors."""
     places, there = find_positions(content.caption_ids, run.ids("captions"))
     if not there.all():
         lacking = content.caption_ids[~there]
@@ -92,12 +94,11 @@ def _average_captions(name: str, run: EmbeddingsRun, content: Split) -> Embeddin
             f"{name} lacks {lacking.size} of {there.size} captions of the split, the first: {lacking[0]}. Encode all "
             "captions"
         )
-    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     vectors = cast("Embeddings", run.captions).vectors[places]
-    sums = np.zeros((content.image_ids.size, vectors.shape[1]))
-    np.add.at(sums, owners, vectors)
-    means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)), captions=None)
+    is_cosine = run.choose_similarity() == "cosine"
+    if is_cosine:
+        refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or name)
+    return replace(run, images=average_captions(vectors, content, normalize=is_cosine), captions=None)
 
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
