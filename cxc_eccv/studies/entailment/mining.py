@@ -1,8 +1,8 @@
 """Mining weak positives: a retriever's top captions of every image that are likely to be entailed.
 
-Four steps: rank the top captions of other images exactly; score them with a classifier, in slices that processes share
-and a killed run keeps; combine score and rank by a rule fitted on labelled pairs of such lists; and write the pairs
-above a threshold to a file with their provenance.
+Five steps: rank the top captions of other images exactly; find what the classifier is asked about them; fit a rule on
+labelled pairs of such lists; score all pairs, in slices that processes share and a killed run keeps; and write the
+pairs above a threshold to a file with their provenance.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -40,7 +42,7 @@ from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
-    Candidates,
+    LISTS,
     FittedRule,
     check_rule,
     find_labelled_pairs,
@@ -55,7 +57,7 @@ from cxc_eccv.studies.entailment.training_data import (
     premises_of,
     warn_of_truncation,
 )
-from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
+from cxc_eccv.types import Embeddings, Judgments, check_whole, find_positions
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.strict_json import Json, JsonObject
 from cxc_eccv.writing import check_output, replaced_file
@@ -116,109 +118,113 @@ def mine(run: Run, classifier: Classifier, options: MiningOptions, *, labelled_r
     the work; with an output, a killed call resumes where it stopped.
     """
     options.check(classifier)
+    split = options.split
     path = None if options.output is None else Path(options.output)
     with join_processes() as processes, lock_output(path, processes):
-        miner = _Miner(classifier, options, path, processes)
-        lists = miner.rank(run, options.split)
-        questions = miner.ask(options.split, lists)
+        rank = partial(_rank_captions, top_k=options.top_k, processes=processes, progress=options.progress)
+        score = partial(_score, classifier=classifier, options=options, path=path, processes=processes)
         rule: dict[str, Json] = {"top_k": options.top_k, "threshold": options.threshold}
+        # 1. Rank the captions of other images for every image.
+        lists = rank(run, split)
+        # 2. Find what the classifier is asked; a missing image ends the command here.
+        questions = _ask(split, lists, classifier, options.images)
+        # 3. Fit the rule on the labelled pairs in the lists of their split, if there are some.
         fitted = None
         if options.labelled is not None:
-            fitted = miner.fit(options.labelled, lists, labelled_run)
+            labelled_split = find_labelled_split(options.labelled, split.library)
+            labelled_lists = lists
+            if labelled_split is not split:
+                labelled_run = require_labelled_run(labelled_run, options.labelled, labelled_split)
+                labelled_lists = rank(labelled_run, labelled_split)
+            listed, labels = find_labelled_pairs(options.labelled, labelled_split, labelled_lists)
+            labelled_scores, _ = score("labelled", _ask(labelled_split, listed, classifier, options.images))
+            if options.share is None:
+                warn_of_gaps(options.labelled, listed, labelled_lists)
+            fitted = fit_rule(
+                labelled_scores,
+                listed["rank"],
+                labels,
+                labelled_split.image_ids[listed["image"]],
+                threshold=options.threshold,
+                precision=options.precision,
+                share=options.share,
+            )
             rule |= {**fitted.facts(), "labelled": options.labelled.name}
             rule |= {} if options.precision is None else {"precision": options.precision}
-        scores, cut = miner.score("pairs", questions)
+        # 4. Score every pair.
+        scores, cut = score("pairs", questions)
         rule |= {"pairs_scored": scores.size, "pairs_cut": cut}
-        facts = _describe(options.split, classifier, _describe_retriever(run, lists), rule)
-        mined = MinedPairs(_keep(options.split, lists, scores, fitted, facts), facts)
+        # 5. Keep the pairs above the threshold, and write them.
+        facts = _describe(split, classifier, _describe_retriever(run, lists), rule)
+        mined = MinedPairs(_keep(split, lists, scores, fitted, facts), facts)
         _write(mined, path, processes)
     return mined
 
 
-@dataclass(frozen=True, slots=True)
-class _Miner:
-    """The steps of mining, which processes share."""
+def _rank_captions(run: Run, split: Split, *, top_k: int, processes: Processes, progress: bool) -> pd.DataFrame:
+    """The top captions of other images for every image; each process ranks a part of the images.
 
-    classifier: Classifier
-    options: MiningOptions
-    path: Path | None
-    processes: Processes
-
-    def rank(self, run: Run, split: Split) -> Candidates:
-        """Rank the top captions of other images for every image; each process ranks a part of the images."""
-        top_k = self.options.top_k
-        processes = self.processes
-        run = with_image_vectors(run, split)
-        owners = find_positions(split.caption_image_ids, split.image_ids)[0]
-        part = np.array_split(np.arange(split.image_ids.size), processes.count)[processes.rank]
-        depth = top_k + int(np.bincount(owners).max())
-        parts: list[tuple[IntArray, IntArray, IntArray]] = []
-        if part.size:
-            linked = np.isin(owners, part)
-            links = Judgments.from_pairs(
-                split.image_ids[part], split.caption_ids, split.caption_image_ids[linked], split.caption_ids[linked]
-            )
-            with one_blas_thread():
-                shown = Options(progress=self.options.progress and not processes.rank)
-                best = ranked(run, shown).find_top(links, "i2t", depth).ids
-            captions = find_positions(best.ravel(), split.caption_ids)[0].reshape(best.shape)
-            others = owners[captions] != part[:, None]
-            ranks = np.cumsum(others, axis=1)
-            kept = others & (ranks <= top_k)
-            parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
-        gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
-        return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))
-
-    def ask(self, split: Split, candidates: Candidates) -> Asked:
-        """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
-        rows = candidates.images.tolist()
-        listed = set(candidates.images.tolist())
-        names = [name if row in listed else None for row, name in enumerate(split.images["file_name"].to_pylist())]
-        files = find_image_files(self.classifier, names, self.options.images)
-        premises = premises_of(split, split.image_ids)
-        texts = split.captions["text"].to_pylist()
-        return (
-            [premises[row] for row in rows],
-            None if files is None else [files[row] for row in rows],
-            [texts[row] for row in candidates.captions.tolist()],
+    A row has the ``image`` and the ``caption``, as rows of the split, and the ``rank`` among captions of other images.
+    """
+    run = with_image_vectors(run, split)
+    owners = find_positions(split.caption_image_ids, split.image_ids)[0]
+    part = np.array_split(np.arange(split.image_ids.size), processes.count)[processes.rank]
+    depth = top_k + int(np.bincount(owners).max())
+    lists = pd.DataFrame(columns=LISTS, dtype=np.int64)
+    if part.size:
+        linked = np.isin(owners, part)
+        links = Judgments.from_pairs(
+            split.image_ids[part], split.caption_ids, split.caption_image_ids[linked], split.caption_ids[linked]
         )
+        with one_blas_thread():
+            best = ranked(run, Options(progress=progress and not processes.rank)).find_top(links, "i2t", depth).ids
+        captions = find_positions(best.ravel(), split.caption_ids)[0].reshape(best.shape)
+        images = np.broadcast_to(part[:, None], best.shape)
+        of_others = owners[captions] != images
+        ranks = np.cumsum(of_others, axis=1)
+        kept = of_others & (ranks <= top_k)
+        lists = pd.DataFrame(dict(zip(LISTS, (images[kept], captions[kept], ranks[kept]), strict=True)))
+    return pd.concat(processes.gather(lists), ignore_index=True)
 
-    def score(self, name: str, questions: Asked) -> tuple[NDArray[np.float32], int]:
-        """(P,) probabilities, and the number of truncated pairs, which a warning tells."""
-        side = _PairSide(name, questions, self.classifier, self.options.batch_size)
-        key = fingerprint("mine", self.classifier.fingerprint)
-        scored, notes = encode_side(
-            side,
-            self.path,
-            self.processes,
-            key=key,
-            progress=self.options.progress,
-            verb="scoring",
-            everywhere=True,
-        )
-        if not self.processes.rank:
-            warn_of_truncation(notes.truncated, side.ids.size, self.classifier.name)
-        return scored.vectors[:, 0], notes.truncated
 
-    def fit(self, labelled: LabelledPairs, lists: Candidates, labelled_run: Run | None) -> FittedRule:
-        """The rule fitted on the labelled pairs in the lists of their split."""
-        options = self.options
-        split = find_labelled_split(labelled, self.options.split.library)
-        if split is not options.split:
-            lists = self.rank(require_labelled_run(labelled_run, labelled, split), split)
-        listed, labels = find_labelled_pairs(labelled, split, lists)
-        probabilities = self.score("labelled", self.ask(split, listed))[0]
-        if options.share is None:
-            warn_of_gaps(labelled, listed, lists)
-        return fit_rule(
-            probabilities,
-            listed.ranks,
-            labels,
-            split.image_ids[listed.images],
-            threshold=options.threshold,
-            precision=options.precision,
-            share=options.share,
-        )
+def _ask(split: Split, lists: pd.DataFrame, classifier: Classifier, images: str | Path | None) -> Asked:
+    """The premise, the image's file and the hypothesis of every pair; images of others need not be there."""
+    rows = lists["image"].tolist()
+    listed = set(rows)
+    names = [name if row in listed else None for row, name in enumerate(split.images["file_name"].to_pylist())]
+    files = find_image_files(classifier, names, images)
+    premises = premises_of(split, split.image_ids)
+    texts = split.captions["text"].to_pylist()
+    return (
+        [premises[row] for row in rows],
+        None if files is None else [files[row] for row in rows],
+        [texts[row] for row in lists["caption"].tolist()],
+    )
+
+
+def _score(
+    name: str,
+    questions: Asked,
+    *,
+    classifier: Classifier,
+    options: MiningOptions,
+    path: Path | None,
+    processes: Processes,
+) -> tuple[NDArray[np.float32], int]:
+    """(P,) probabilities, and the number of truncated pairs, of which a warning tells."""
+    side = _PairSide(name, questions, classifier, options.batch_size)
+    scored, notes = encode_side(
+        side,
+        path,
+        processes,
+        key=fingerprint("mine", classifier.fingerprint),
+        progress=options.progress,
+        verb="scoring",
+        everywhere=True,
+    )
+    if not processes.rank:
+        warn_of_truncation(notes.truncated, side.ids.size, classifier.name)
+    return scored.vectors[:, 0], notes.truncated
 
 
 def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
@@ -319,11 +325,13 @@ def _describe(split: Split, classifier: Classifier, retriever: JsonObject, rule:
     }
 
 
-def _describe_retriever(run: Run, candidates: Candidates) -> JsonObject:
+def _describe_retriever(run: Run, lists: pd.DataFrame) -> JsonObject:
     """Facts of the retriever; its fingerprint is that of its lists."""
-    lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
+    digest = hashlib.sha256()
+    for name in LISTS:
+        digest.update(np.ascontiguousarray(lists[name], dtype=np.int64).tobytes())
     name = run.model or (run.path.name if run.path else "a run")
-    facts: dict[str, Json] = {"name": name, "fingerprint": lists.hexdigest(), "run": to_json(run.facts())}
+    facts: dict[str, Json] = {"name": name, "fingerprint": digest.hexdigest(), "run": to_json(run.facts())}
     if (vectors := run.as_embeddings()) is not None:
         facts["similarity"] = vectors.choose_similarity()
         facts |= {} if vectors.images is not None else {"image_vectors": "mean of the image's own captions"}
@@ -331,8 +339,8 @@ def _describe_retriever(run: Run, candidates: Candidates) -> JsonObject:
 
 
 def _keep(
-    content: Split,
-    candidates: Candidates,
+    split: Split,
+    lists: pd.DataFrame,
     scores: NDArray[np.float32],
     fitted: FittedRule | None,
     facts: dict[str, Any],
@@ -341,30 +349,30 @@ def _keep(
     threshold = facts["rule"]["threshold"]
     what = "p"
     if fitted is not None:
-        scores = fitted.rule.probabilities(scores, candidates.ranks).astype(np.float32)
+        scores = fitted.rule.probabilities(scores, lists["rank"]).astype(np.float32)
         what = "p(classifier, rank)"
-    kept = scores >= np.float32(threshold)  # the threshold may be one of the float32 scores
-    if not kept.any():
+    reaches = scores >= np.float32(threshold)  # the threshold may be one of the float32 scores
+    if not reaches.any():
         raise InvalidOption(
             f"none of {scores.size:,} pairs reaches the threshold {threshold:g}; the highest probability is "
             f"{scores.max():.3f}. Choose a lower threshold; with the same output, the scores are reused."
         )
-    rule = f"top {facts['rule']['top_k']}, {what} >= {threshold:g}"
-    names = {"classifier": facts["classifier"]["name"], "retriever": facts["retriever"]["name"], "rule": rule}
-    rows = int(kept.sum())
-    constants = {
-        name: pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), pa.array([text]))
-        for name, text in names.items()
-    }
+    kept = lists[reaches]
     columns = {
-        "image_id": content.image_ids[candidates.images[kept]],
-        "caption_id": content.caption_ids[candidates.captions[kept]],
-        "score": scores[kept],
-        "rank": candidates.ranks[kept].astype(np.int32),
-        **constants,
+        "image_id": split.image_ids[kept["image"]],
+        "caption_id": split.caption_ids[kept["caption"]],
+        "score": scores[reaches],
+        "rank": kept["rank"].to_numpy(np.int32),
+        "classifier": _repeat(facts["classifier"]["name"], len(kept)),
+        "retriever": _repeat(facts["retriever"]["name"], len(kept)),
+        "rule": _repeat(f"top {facts['rule']['top_k']}, {what} >= {threshold:g}", len(kept)),
     }
     metadata = {FACTS_KEY: json.dumps(facts, ensure_ascii=False)}
     return pa.table(columns, schema=MINED_SCHEMA.with_metadata(metadata))
+
+
+def _repeat(text: str, rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), pa.array([text]))
 
 
 def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
@@ -36,12 +37,8 @@ SPLITS = ("train", "restval", "validation")
 COLLECTIONS = {name: collection for name, collection in collections().items() if collection.mined}
 
 
-class Candidates(NamedTuple):
-    """(P,) rows of images and of captions in the split, and ranks from 1 among the captions of other images."""
-
-    images: IntArray
-    captions: IntArray
-    ranks: IntArray
+LISTS = ("image", "caption", "rank")
+"""Columns of a retriever's lists: rows of the image and the caption in the split, and the caption's rank from 1."""
 
 
 def open_split_to_mine(library: Library, name: str, collection: str) -> Split:
@@ -61,11 +58,14 @@ def find_labelled_split(labelled: LabelledPairs, library: Library) -> Split:
     keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
     counts: dict[Split, int] = {}
     for name, collection in COLLECTIONS.items():
-        ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
-        numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
-        names = [each for each in library.read_splits(collection) if each in SPLITS] if numbers.size else []
-        for split in (library.split(each, collection) for each in names):
-            counts[split] = int(np.isin(numbers, split.image_ids).sum())
+        ids = [key.partition("/")[2] for key in keys if key.startswith(f"{name}/")]
+        numbers = np.array([int(number) for number in ids if number.isdecimal()], dtype=np.int64)
+        if not numbers.size:
+            continue
+        for split_name in library.read_splits(collection):
+            if split_name in SPLITS:
+                split = library.split(split_name, collection)
+                counts[split] = int(np.isin(numbers, split.image_ids).sum())
     best = max(counts, key=lambda split: counts[split], default=None)
     if best is None or not counts[best]:
         raise InvalidOption(
@@ -85,38 +85,42 @@ def require_labelled_run(run: Run | None, labelled: LabelledPairs, split: Split)
     return run
 
 
-def find_labelled_pairs(labelled: LabelledPairs, split: Split, lists: Candidates) -> tuple[Candidates, IntArray]:
+def find_labelled_pairs(labelled: LabelledPairs, split: Split, lists: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
     """The distinct labelled pairs that are in the lists, and their labels."""
-    size = split.caption_ids.size
     prefix = split.collection.name
-    captions = {f"{prefix}/{number}": index for index, number in enumerate(split.caption_ids.tolist())}
+    images = _index_keys(prefix, split.image_ids)
+    captions = _index_keys(prefix, split.caption_ids)
     by_words = {text.strip(): index for index, text in enumerate(split.captions["text"].to_pylist())}
-    images = {f"{prefix}/{number}": index for index, number in enumerate(split.image_ids.tolist())}
-    table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
-    known: dict[int, int] = {}
-    for row in table:
+    rows = []
+    for row in labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist():
         image = images.get(row["image_key"])
         key = row["caption_key"]
         caption = by_words.get(row["hypothesis"].strip()) if key is None else captions.get(key)
         if image is not None and caption is not None:
-            known.setdefault(image * size + caption, row["label"])
-    numbers = lists.images * size + lists.captions
-    has_label = np.isin(numbers, np.array(list(known), dtype=np.int64))
-    listed = Candidates(*(column[has_label] for column in lists))
-    if not listed.ranks.size:
+            rows.append((image, caption, row["label"]))
+    known = pd.DataFrame(rows, columns=["image", "caption", "label"], dtype=np.int64)
+    known = known.drop_duplicates(["image", "caption"])
+    labels = lists.merge(known, how="left", on=["image", "caption"], validate="many_to_one")["label"].to_numpy()
+    has_label = ~np.isnan(labels)
+    if not has_label.any():
         raise InvalidOption(
             f"none of {labelled.table.num_rows:,} labelled pairs {labelled.name} is in the retriever's lists of "
             f"{prefix}/{split.name}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
         )
-    return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
+    return lists[has_label], labels[has_label].astype(np.int64)
 
 
-def warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
+def _index_keys(prefix: str, ids: IntArray) -> dict[str, int]:
+    """Key of each id, such as ``coco/391895``, to its row."""
+    return {f"{prefix}/{number}": row for row, number in enumerate(ids.tolist())}
+
+
+def warn_of_gaps(labelled: LabelledPairs, listed: pd.DataFrame, lists: pd.DataFrame) -> None:
     """Warn if labels cover only a part of the lists: labelled pairs may be entailed more often than the others."""
-    whole = int(np.isin(lists.images, listed.images).sum())
-    if listed.ranks.size < whole:
+    whole = int(lists["image"].isin(listed["image"]).sum())
+    if len(listed) < whole:
         warnings.warn(
-            f"labelled pairs {labelled.name} cover {listed.ranks.size:,} of {whole:,} pairs in the lists of their "
+            f"labelled pairs {labelled.name} cover {len(listed):,} of {whole:,} pairs in the lists of their "
             "images. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
             stacklevel=3,
         )
@@ -192,15 +196,18 @@ def fit_rule(
     threshold = 0.5 if threshold is None else threshold
     kept = int((probabilities >= threshold).sum())
     by = {"classifier": features[0], "rank": features[1], "both": probabilities}
+    kept_precision = {}
+    if kept:
+        kept_precision = {name: precision_of_best(truth, values, kept, share=share) for name, values in by.items()}
     return FittedRule(
-        whole,
-        threshold,
-        truth.size,
-        int(truth.sum()),
-        float(truth.mean()) if share is None else share,
-        kept,
-        {name: average_precision(truth, values, share=share) for name, values in by.items()},
-        {name: precision_of_best(truth, values, kept, share=share) for name, values in by.items()} if kept else {},
+        rule=whole,
+        threshold=threshold,
+        pairs=truth.size,
+        positives=int(truth.sum()),
+        share=float(truth.mean()) if share is None else share,
+        kept=kept,
+        average_precision={name: average_precision(truth, values, share=share) for name, values in by.items()},
+        kept_precision=kept_precision,
     )
 
 
