@@ -232,18 +232,8 @@ class AnnotationReport:
 
     @property
     def doubt_table(self) -> Table:
-        """The people and the sheets to be checked by hand; a reason to doubt a person has one row for all sheets."""
-        by_hand = self.sheets[self.sheets["verdict"] == BY_HAND]
-        people = Counter((sheet.worker, sheet.unsure) for sheet in by_hand.itertuples() if sheet.unsure)
-        rows = [[worker, f"{why} (sheets: {number:,})", ""] for (worker, why), number in people.items()]
-        for sheet in by_hand.itertuples():
-            doubts = [doubt for doubt in list_doubts(sheet) if doubt != sheet.unsure]
-            if doubts:
-                seconds = None if np.isnan(sheet.seconds) else sheet.seconds
-                rows.append([f"{sheet.sheet}:{sheet.worker}", "; ".join(doubts), show_seconds(seconds)])
-        return Table(
-            _head("Worker, or sheet:worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1])
-        )
+        """The people and the sheets to be checked by hand."""
+        return tabulate_doubts(self.sheets)
 
     @property
     def agreement_table(self) -> Table:
@@ -319,6 +309,19 @@ class AnnotationReport:
         if isinstance(self.changes, str):
             return [Table([], [], "Changes of models' scores", notes=[self.changes])]
         return change_tables(self.changes)
+
+
+def tabulate_doubts(judged: pd.DataFrame) -> Table:
+    """The people and the sheets to be checked by hand; a reason to doubt a person has one row for all sheets."""
+    by_hand = judged[judged["verdict"] == BY_HAND]
+    people = Counter((sheet.worker, sheet.unsure) for sheet in by_hand.itertuples() if sheet.unsure)
+    rows = [[worker, f"{why} (sheets: {number:,})", ""] for (worker, why), number in people.items()]
+    for sheet in by_hand.itertuples():
+        doubts = [doubt for doubt in list_doubts(sheet) if doubt != sheet.unsure]
+        if doubts:
+            seconds = None if np.isnan(sheet.seconds) else sheet.seconds
+            rows.append([f"{sheet.sheet}:{sheet.worker}", "; ".join(doubts), show_seconds(seconds)])
+    return Table(_head("Worker, or sheet:worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1]))
 
 
 def shorten(table: Table) -> Table:

@@ -285,8 +285,9 @@ def check(
     Options make this stricter. annotate report --output shows the answers. Your decisions are stored in decisions.jsonl
     in the folder; a later decision replaces an earlier one.
     """
-    from cxc_eccv.studies.annotation.annotation_report import report_project
+    from cxc_eccv.studies.annotation.annotation_tables import tabulate_doubts
     from cxc_eccv.studies.annotation.project_files import DECISIONS, Decision
+    from cxc_eccv.studies.asking.sheet_quality import BY_HAND
     from cxc_eccv.tables import tables_to_console
 
     verdicts = [(_read_sheet("--accept", text), True) for text in accept or ()]
@@ -302,9 +303,8 @@ def check(
         project = project.decide(decision)
         _say_decided(project, before)
         say_written([folder / DECISIONS])
-    report = report_project(project)
-    if report.to_check:
-        print_shown(tables_to_console([report.doubt_table]))
+    if BY_HAND in set(project.verdicts["verdict"]):
+        print_shown(tables_to_console([tabulate_doubts(project.verdicts)]))
     say_status(project)
 
 
