@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain, islice
 from operator import itemgetter
 
 import numpy as np
@@ -37,6 +39,9 @@ PAIR = ["image_id", "caption_id"]
 """Columns of the ids of a pair's first and second item."""
 
 Pair = tuple[int, int]
+PairWithRole = tuple[Pair, str]
+"""The ids of a pair, and its role on a sheet."""
+
 Pairs = tuple[IntArray, IntArray]
 """(P,) ids of the first and of the second items: images and captions, unless the scheme has other sides."""
 
@@ -153,27 +158,27 @@ def build_sheets(
     check_whole("size", size)
     pairs = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
     sides = known_pairs.sides
-    texts = _Texts(known_pairs.content, known_pairs.sides)
     random = np.random.default_rng(seed)
     order = random.permutation(len(pairs)).tolist()
     starts = range(0, len(order), size)
     used = set(pairs)
     drawn = known_pairs.draw(DRAWS + DRAWS_A_SHEET * len(starts), random)
-    sheets: list[list[Question]] = []
+    sheets: list[list[PairWithRole]] = []
     for start in starts:
-        sheet = [texts.ask(pairs[index], CANDIDATE) for index in order[start : start + size]]
+        sheet = [(pairs[index], CANDIDATE) for index in order[start : start + size]]
         for role, pairs_of_role in drawn.items():
-            pair = _find_apart(pairs_of_role, sheet, used, sides)
+            pair = _find_apart(pairs_of_role, [pair for pair, _ in sheet], used, sides)
             if pair is not None:
                 used.add(pair)
-                sheet.append(texts.ask(pair, role))
+                sheet.append((pair, role))
             elif sides == CROSS_MODAL:
                 raise DataError(
                     f"no {role} is left for sheet {len(sheets)} that shares no image or caption with it and is on no "
                     "other sheet; ask about fewer candidates, or put fewer on a sheet"
                 )
         sheets.append([sheet[index] for index in random.permutation(len(sheet)).tolist()])
-    return sheets
+    questions = iter(ask(known_pairs.content, chain(*sheets), sides))
+    return [list(islice(questions, len(sheet))) for sheet in sheets]
 
 
 def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed: int = 0) -> list[Question]:
@@ -182,13 +187,13 @@ def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed:
     ``avoid`` are the pairs on sheets.
     """
     random = np.random.default_rng([seed, number])
-    texts = _Texts(known_pairs.content, known_pairs.sides)
     drawn = known_pairs.draw(DRAWS + number, random)
     left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in drawn.items()}
     ranked = [(rank, pair, role) for role, pairs in left.items() for rank, pair in enumerate(pairs)]
     if len(ranked) < number:
         raise DataError(f"{len(ranked):,} known pairs are left to practise on, not {number:,}: ask for fewer")
-    return [texts.ask(pair, role) for _, pair, role in sorted(ranked, key=itemgetter(0))[:number]]
+    first = sorted(ranked, key=itemgetter(0))[:number]
+    return ask(known_pairs.content, [(pair, role) for _, pair, role in first], known_pairs.sides)
 
 
 def assign_sheets(
@@ -223,11 +228,9 @@ def _is_among(pairs: Pairs, others: Pairs, content: Split) -> NDArray[np.bool_]:
     return np.isin(encode(*pairs), encode(*others))
 
 
-def _find_apart(
-    pairs: dict[Pair, None], sheet: Sequence[Question], used: set[Pair], sides: tuple[str, str]
-) -> Pair | None:
+def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Pair], used: set[Pair], sides: tuple[str, str]) -> Pair | None:
     """Remove and return the first of the pairs that is not used and shares no item with the sheet."""
-    items = {item for question in sheet for item in zip(sides, (question.image_id, question.caption_id), strict=True)}
+    items = set(chain.from_iterable(zip(sides, pair, strict=True) for pair in sheet))
     for pair in pairs:
         if pair not in used and items.isdisjoint(zip(sides, pair, strict=True)):
             del pairs[pair]
@@ -235,33 +238,39 @@ def _find_apart(
     return None
 
 
-class _Texts:
-    """The texts and file names that people see of a pair."""
+def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = CROSS_MODAL) -> list[Question]:
+    """A question about each pair of a split, with the texts and file names that people see of it.
 
-    def __init__(self, content: Split, sides: tuple[str, str]) -> None:
-        captions = content.caption_ids.tolist()
-        owners = content.caption_image_ids.tolist()
-        self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
-        self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-        self._sides = sides
-        self._of_image = dict[int, list[int]]()
-        for image, caption in zip(owners, captions, strict=True):
-            self._of_image.setdefault(image, []).append(caption)
+    Example:
+        >>> from cxc_eccv.sources.library import Library
+        >>> split = Library("sample").split("test")
+        >>> pair = (int(split.image_ids[0]), int(split.caption_ids[7]))
+        >>> ask(split, [(pair, CANDIDATE)])[0].file_name
+        'COCO_val2014_000000764118.jpg'
+    """
+    captions = dict(zip(split.caption_ids.tolist(), map(_in_one_line, split.captions["text"].to_pylist()), strict=True))
+    files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
+    if sides != CROSS_MODAL:
+        words = files if sides[0] == "image" else captions
+        return [_ask_about_two(pair, role, words, sides[0]) for pair, role in pairs]
+    written_for = defaultdict(list)
+    for image, caption in zip(split.caption_image_ids.tolist(), captions, strict=True):
+        written_for[image].append(caption)
+    questions = []
+    for (image, caption), role in pairs:
+        name = pair_id(image, caption, captions[caption])
+        others = written_for[image]
+        left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
+        shown = tuple(captions[other] for other in others if other != left_out)
+        questions.append(Question(name, image, caption, files[image], captions[caption], role, shown))
+    return questions
 
-    def ask(self, pair: Pair, role: str) -> Question:
-        """The question about a pair."""
-        words = {"image": self._files, "caption": self._captions}
-        first, second = (words[kind][number] for kind, number in zip(self._sides, pair, strict=True))
-        if self._sides[0] == self._sides[1]:
-            shown = {"file_name": "", "caption": "", "other": second}
-            shown["file_name" if self._sides[0] == "image" else "caption"] = first
-            name = pair_id(*pair, shown["caption"] + second)
-            return Question(name, *pair, shown["file_name"], shown["caption"], role, (), second)
-        name = pair_id(*pair, second)
-        others = self._of_image[pair[0]]
-        left_out = pair[1] if pair[1] in others else others[int(name[1:], 16) % len(others)]
-        captions = tuple(self._captions[other] for other in others if other != left_out)
-        return Question(name, *pair, first, second, role, captions)
+
+def _ask_about_two(pair: Pair, role: str, words: Mapping[int, str], side: str) -> Question:
+    """The question about two images or two captions, by their file names or texts."""
+    first, second = (words[number] for number in pair)
+    file_name, caption = (first, "") if side == "image" else ("", first)
+    return Question(pair_id(*pair, caption + second), *pair, file_name, caption, role, (), second)
 
 
 def _in_one_line(text: str) -> str:
