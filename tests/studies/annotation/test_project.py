@@ -26,7 +26,7 @@ from cxc_eccv.studies.annotation import project_files as module
 from cxc_eccv.studies.annotation.annotation_report import report_project
 from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
-from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.project import Project, apply_decision
 from cxc_eccv.studies.annotation.project_files import Decision, Terms, read_decisions
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import compare_labels, find_rated
@@ -324,6 +324,25 @@ def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     with pytest.raises(InvalidOption, match="worker 'anna' has no answers in this project"):
         second.decide(Decision(workers={"anna": False}))
     assert content_of(folder) == before
+
+
+def test_accepted_person_has_doubtful_sheets_accepted_unless_decided(copy, sample_library):
+    answers = Project.open(copy("answered"), sample_library).answers
+    before = Checks(least_seconds=1_000, rejected_workers=frozenset(["ann"]))
+    after = apply_decision(before, Decision({(1, "ann"): False}, {"ann": True}), answers)
+    assert after.by_hand == {(0, "ann"): True, (1, "ann"): False}
+    assert after.rejected_workers == frozenset()
+    assert before == Checks(least_seconds=1_000, rejected_workers=frozenset(["ann"]))
+
+
+@pytest.mark.parametrize("step", ["check", "merge", "report"])
+def test_command_reads_rounds_once(copy, command, monkeypatch, step):
+    """The dearest part of a project, with all questions and the hashes of their texts."""
+    folder = copy("answered")
+    read = []
+    monkeypatch.setattr(module, "_read_round", lambda *line, call=module._read_round: read.append(line) or call(*line))
+    command(step, folder, *(["--accept", "ann", "--least-seconds", "1000"] if step == "check" else []))
+    assert len(read) == 2
 
 
 def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):

@@ -171,6 +171,20 @@ def test_groups_of_table_b1():
     assert group_workers(judged[:1])["submitted"].tolist() == [1, 0, 0, 0, 0, 0]
 
 
+def test_sheet_with_one_unknown_time_has_none():
+    some = answers(0, "w", MIXED)
+    some[1]["seconds"] = None
+    judged = judge_sheets(table(some, answers(1, "w", MIXED)), Checks(least_seconds=60))
+    assert judged["seconds"].isna().tolist() == [True, False]
+    assert judged["hasty"].tolist() == [False, True]
+
+
+def test_nobody_answered_gives_empty_frames():
+    judged = judge_sheets(table())
+    assert len(judged) == len(judge_workers(judged)) == len(accept(table(), judged)) == 0
+    assert group_workers(judged)["submitted"].tolist() == [0] * 6
+
+
 def test_a_time_below_zero_is_refused():
     for number in (-1, float("nan"), float("inf")):
         for name in ("least_seconds", "least_accuracy"):
