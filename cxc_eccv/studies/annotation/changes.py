@@ -112,8 +112,17 @@ def measure_changes(
         for key, pair in pairs.items():
             pairs_of.setdefault(key, {})[name] = pair, drawn[key]
     rows = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, settings.confidence))
-    numbers = settings.seed, samples, settings.confidence
-    return LabelChanges(before, after, request.split, tuple(runs), *numbers, rows, reasons)
+    return LabelChanges(
+        before=before,
+        after=after,
+        split=request.split,
+        models=tuple(runs),
+        seed=settings.seed,
+        samples=samples,
+        confidence=settings.confidence,
+        changes=rows,
+        not_compared=reasons,
+    )
 
 
 def _list_changes(pairs: Mapping[str, tuple[Pair, FloatArray]], confidence: float) -> Iterator[LabelChange]:

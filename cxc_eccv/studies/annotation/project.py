@@ -188,7 +188,15 @@ class Project:
                 f"{content.image_ids.size} images and {content.caption_ids.size} captions. Give the project's data "
                 "(--data-dir), or start another project."
             )
-        return cls(folder, library, facts, rounds, read_responses(folder, rounds), read_decisions(folder), sizes)
+        return cls(
+            folder=folder,
+            library=library,
+            facts=facts,
+            rounds=rounds,
+            responses=read_responses(folder, rounds),
+            decisions=read_decisions(folder),
+            sizes=sizes,
+        )
 
     def refresh(self) -> Project:
         """This state, or the one in the folder if anything was written there since."""
@@ -267,9 +275,9 @@ class Project:
         absent = np.setdiff1d(every.image_ids, part.image_ids), np.setdiff1d(every.caption_ids, part.caption_ids)
         unusable = np.union1d(invalid[0], absent[0]), np.union1d(invalid[1], absent[1])
         return KnownPairs(
-            part,
-            self.scheme.sides,
-            find_matches(self.split, options, self.candidates),
+            content=part,
+            sides=self.scheme.sides,
+            positive=find_matches(self.split, options, self.candidates),
             invalid=invalid,
             rated=find_rated(self.split, self.scheme, unusable),
         )

@@ -261,16 +261,33 @@ def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = CR
         name = pair_id(image, caption, captions[caption])
         others = written_for[image]
         left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
-        shown = tuple(captions[other] for other in others if other != left_out)
-        questions.append(Question(name, image, caption, files[image], captions[caption], role, shown))
+        question = Question(
+            pair_id=name,
+            image_id=image,
+            caption_id=caption,
+            file_name=files[image],
+            caption=captions[caption],
+            role=role,
+            captions=tuple(captions[other] for other in others if other != left_out),
+        )
+        questions.append(question)
     return questions
 
 
 def _ask_about_two(pair: Pair, role: str, words: Mapping[int, str], side: str) -> Question:
     """The question about two images or two captions, by their file names or texts."""
-    first, second = (words[number] for number in pair)
-    file_name, caption = (first, "") if side == "image" else ("", first)
-    return Question(pair_id(*pair, caption + second), *pair, file_name, caption, role, (), second)
+    first, second = pair
+    caption = "" if side == "image" else words[first]
+    return Question(
+        pair_id=pair_id(first, second, caption + words[second]),
+        image_id=first,
+        caption_id=second,
+        file_name=words[first] if side == "image" else "",
+        caption=caption,
+        role=role,
+        captions=(),
+        other=words[second],
+    )
 
 
 def _in_one_line(text: str) -> str:

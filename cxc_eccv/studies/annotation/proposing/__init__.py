@@ -89,8 +89,18 @@ def propose(runs: Mapping[str, Run], split: Split, options: ProposalOptions | No
             f"strategy {strategy.name} draws from all pairs, so only a project's first round can use it: start another"
         )
     asked_before = _find_asked_before(options, pairs, Pairs(split))
-    random = np.random.default_rng([options.seed, len(queries), asked_before.size])
-    return _make_proposal(Pool(split, options, strategy, pairs, runs, queries, judged, asked_before, random))
+    pool = Pool(
+        split=split,
+        options=options,
+        strategy=strategy,
+        pairs=pairs,
+        runs=runs,
+        queries=queries,
+        judged=judged,
+        asked_before=asked_before,
+        random=np.random.default_rng([options.seed, len(queries), asked_before.size]),
+    )
+    return _make_proposal(pool)
 
 
 def _make_proposal(pool: Pool) -> Proposal:
@@ -270,8 +280,15 @@ def _describe(pool: Pool, choice: Choice, counts: Mapping[str, int]) -> Proposal
         }
         for name, run in pool.runs.items()
     }
-    options = _describe_options(pool) | dict(choice.facts)
-    return ProposalFacts(pool.strategy.name, pool.split.name, options, models, counts, _find_searched(pool), NEAR)
+    return ProposalFacts(
+        strategy=pool.strategy.name,
+        split=pool.split.name,
+        options=_describe_options(pool) | dict(choice.facts),
+        models=models,
+        counts=counts,
+        searched=_find_searched(pool),
+        near=NEAR,
+    )
 
 
 def _describe_options(pool: Pool) -> dict[str, Any]:

@@ -186,10 +186,10 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
     }
     facts = {"budget": options.budget, "depth": depth, "seed": options.seed}
     return Proposal(
-        pa.Table.from_pylist(candidates, schema=CANDIDATES),
-        CANDIDATES.empty_table(),
-        ProposalFacts("cxc", split.name, facts, models, counts),
-        lambda ids, _: np.zeros(ids.size, dtype=bool),
+        candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES),
+        known=CANDIDATES.empty_table(),
+        facts=ProposalFacts(strategy="cxc", split=split.name, options=facts, models=models, counts=counts),
+        is_near=lambda ids, _: np.zeros(ids.size, dtype=bool),
     )
 
 
