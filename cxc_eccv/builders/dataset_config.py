@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared, study_modules
-from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.judgments.evidence.source import Thresholds
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
@@ -81,8 +81,8 @@ class DatasetConfig:
         title: one line for tables and headings.
         description: what one row is and what it is for (Markdown).
         collection: how the labels were collected (Markdown).
-        features: typed features in the portable forms ``[Value(...)]`` and ``[{...}]``.
-        fields: feature name to its meaning; one entry per feature.
+        columns: name of each column to its feature, in the portable forms ``[Value(...)]`` and ``[{...}]``, and its
+            meaning.
         splits: splits that this config can have; those without raw files are left out and reported.
         rows: function of split and options that returns the rows.
         sources: groups of catalog entries that the rows come from, for licences and citations.
@@ -99,8 +99,7 @@ class DatasetConfig:
     title: str
     description: str
     collection: str
-    features: datasets.Features
-    fields: dict[str, str]
+    columns: Mapping[str, tuple[Any, str]]
     splits: tuple[str, ...]
     rows: Callable[[Split, BuildOptions], Rows]
     sources: tuple[str, ...]
@@ -111,13 +110,17 @@ class DatasetConfig:
     aliases: tuple[str, ...] = ()
     photographs: bool = False
 
+    @property
+    def features(self) -> datasets.Features:
+        """The typed features of the columns."""
+        import datasets
 
-def columns(**described: tuple[Any, str]) -> dict[str, Any]:
-    """The arguments ``features`` and ``fields`` of a config, from the feature and meaning of each column."""
-    import datasets
+        return datasets.Features({name: feature for name, (feature, _) in self.columns.items()})
 
-    features = datasets.Features({name: feature for name, (feature, _) in described.items()})
-    return {"features": features, "fields": {name: meaning for name, (_, meaning) in described.items()}}
+    @property
+    def fields(self) -> dict[str, str]:
+        """Name of each column to its meaning."""
+        return {name: meaning for name, (_, meaning) in self.columns.items()}
 
 
 DEFAULT_CONFIG = "captions"
@@ -129,10 +132,6 @@ def dataset_configs() -> Mapping[str, DatasetConfig]:
     """All declared configs by name: the default, then the others in alphabetical order."""
     packages = [importlib.import_module("cxc_eccv.builders.configs"), *study_modules("configs")]
     configs = find_declared(packages[0], "CONFIG", DatasetConfig, *packages[1:])
-    for name, config in configs.items():
-        undescribed = sorted(set(config.features) ^ set(config.fields))
-        if undescribed:
-            raise DataError(f"config {name!r}: features and fields differ in the columns {undescribed}")
     return MappingProxyType({DEFAULT_CONFIG: configs[DEFAULT_CONFIG], **configs})
 
 

@@ -16,7 +16,7 @@ import yaml
 from datasets import Value
 
 from cxc_eccv.builders.dataset_cards import TEMPLATES
-from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS
@@ -41,7 +41,7 @@ def mteb_configs() -> list[DatasetConfig]:
         title="MS-COCO captions of the Karpathy test split",
         description="One row per caption: corpus or queries, exactly as COCO has them.",
         collection="MS-COCO, in the split of Karpathy and Li (2015).",
-        **columns(id=(Value("string"), "COCO caption id"), text=(Value("string"), "its text")),
+        columns={"id": (Value("string"), "COCO caption id"), "text": (Value("string"), "its text")},
         splits=(MTEB_SPLIT,),
         rows=_caption_rows,
         sources=("karpathy",),
@@ -52,7 +52,7 @@ def mteb_configs() -> list[DatasetConfig]:
         title="MS-COCO images of the Karpathy test split",
         description="One row per image: corpus or queries. mteb runs the tasks of images only with the photographs.",
         collection="MS-COCO, in the split of Karpathy and Li (2015).",
-        **columns(id=(Value("string"), "COCO image id"), file_name=(Value("string"), "COCO 2014 file name")),
+        columns={"id": (Value("string"), "COCO image id"), "file_name": (Value("string"), "COCO 2014 file name")},
         splits=(MTEB_SPLIT,),
         rows=_image_rows,
         sources=("karpathy",),
@@ -83,13 +83,11 @@ def _qrels(subset: str) -> DatasetConfig:
         "Crisscrossed Captions (Parekh et al., 2021)."
         if is_cxc
         else "Pairs that models proposed and people verified (Chun et al., 2022).",
-        **columns(
-            **{
-                "query-id": (Value("string"), "id of the query"),
-                "corpus-id": (Value("string"), "id of the item"),
-                "score": (Value("int32"), "1"),
-            }
-        ),
+        columns={
+            "query-id": (Value("string"), "id of the query"),
+            "corpus-id": (Value("string"), "id of the item"),
+            "score": (Value("int32"), "1"),
+        },
         splits=(MTEB_SPLIT,),
         rows=partial(_cxc_rows if is_cxc else _eccv_rows, direction),
         sources=("karpathy", source),

@@ -9,7 +9,16 @@ from typing import Any
 
 import torch
 
-from cxc_eccv.encoding.checkpoints import NAMELESS, Origin, explain_damage, find_file, load_part, read_hub
+from cxc_eccv.encoding.checkpoints import (
+    NAMELESS,
+    Origin,
+    explain_damage,
+    explain_part,
+    find_file,
+    load_part,
+    open_checkpoint,
+    read_hub,
+)
 from cxc_eccv.errors import CheckpointMismatch, ModelError
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -47,10 +56,18 @@ def refuse_adapter(source: str, origin: Origin = NAMELESS) -> None:
         raise ModelError(f"{source} holds an adapter of peft, which is not read here; {MERGE}, and name FOLDER")
 
 
-def load_backbone(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN401 - as load_part
+def load_backbone(kind: Any, source: str) -> Any:  # noqa: ANN401 - as load_part
     """Load a class of models to train from a folder or Hub id; raises ModelError with the reason."""
     refuse_adapter(source)
-    return load_part(kind, source, **options)
+    return load_part(kind, source)
+
+
+def load_backbone_with_info(kind: Any, source: str) -> tuple[Any, dict[str, Any]]:  # noqa: ANN401 - as load_part
+    """As :func:`load_backbone`, with what transformers says of the weights: those that lack, and those left over."""
+    refuse_adapter(source)
+    with explain_part(kind, source):
+        model, info = open_checkpoint(kind, source, output_loading_info=True)
+    return model, info
 
 
 def find_base(source: str, origin: Origin) -> tuple[str, Origin]:

@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -104,10 +104,15 @@ def _ask_hub() -> str:
     return _answer[0]
 
 
-def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - see open_checkpoint
+def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - see open_checkpoint
     """Load a class from a folder or Hub id; raises ModelError with the reason."""
-    with explain_damage(lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
-        return open_checkpoint(kind, source, origin, **options)
+    with explain_part(kind, source):
+        return open_checkpoint(kind, source, origin)
+
+
+def explain_part(kind: Any, source: str | Path) -> AbstractContextManager[None]:  # noqa: ANN401 - see open_checkpoint
+    """Turn errors of loading a class into a ModelError that names it."""
+    return explain_damage(lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})")
 
 
 MOST_LINES = 5

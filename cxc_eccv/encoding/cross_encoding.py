@@ -154,7 +154,7 @@ class PairWork:
             notes = Notes.join([notes, Notes(truncated=self._truncated)])
             facts = {**self._loaded.facts, "score": self._score, "fingerprint": key}
             facts["encoding"] = to_json(describe_encoding(self._loaded, ["images", "captions"]))
-            write_output(processes, path, lambda to: write(to, result), notes, **facts)
+            write_output(processes, path, lambda to: write(to, result), notes, facts)
         return result
 
     def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:

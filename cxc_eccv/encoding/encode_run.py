@@ -221,7 +221,7 @@ class _Work:
                 facts = {**self.loaded.facts, "fingerprint": key, "whole": self.whole, "encoding": to_json(self.facts)}
                 if trained_on := read_training_data(self.loaded.name, self.loaded.revision):
                     facts["training_data"] = trained_on
-            write_output(processes, path, partial(_save, run=run), notes, **facts)
+            write_output(processes, path, partial(_save, run=run), notes, facts)
         return run
 
 

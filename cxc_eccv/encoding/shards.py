@@ -10,7 +10,7 @@ import json
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -273,7 +273,7 @@ def write_output(
     output: Path | None,
     write: Callable[[Path], None],
     notes: Notes,
-    **facts: Any,  # noqa: ANN401 - anything JSON can hold
+    facts: Mapping[str, Any],
 ) -> None:
     """On the first process, warn about the notes, write the output and its record, and remove the shards."""
     processes.wait()

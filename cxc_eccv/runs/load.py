@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -213,10 +213,10 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
         raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
-    origin = {"path": path, "sha256": hash_file(path)}
+    sha256 = hash_file(path)
     if any(key.isdecimal() for key in content):
         only = _find_direction(path, direction)
-        return {only: RankedLists.of(content, f"{path}, {only}", **origin)}
+        return {only: RankedLists.of(content, f"{path}, {only}", path=path, sha256=sha256)}
     unknown = [key for key in content if key not in DIRECTIONS]
     if unknown:
         raise MalformedRun(
@@ -225,7 +225,10 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
         )
     if direction is not None:
         raise InvalidOption(f"{path}: names its directions ({', '.join(content)}); leave out direction")
-    return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
+    rankings = {}
+    for name, lists in content.items():
+        rankings[name] = RankedLists.of(lists, f"{path}, {name}", path=path, sha256=sha256)
+    return rankings
 
 
 def _read_text(path: Path) -> str:
@@ -236,21 +239,16 @@ def _read_text(path: Path) -> str:
     return text
 
 
-class _Origin(TypedDict):
-    path: Path
-    sha256: str
-
-
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     is_nested = "item_ids" in table.column_names
-    make = _read_nested if is_nested else _read_long
+    read_rows = _read_nested if is_nested else _read_long
     _refuse_unread_scores(path, table, "scores" if is_nested else "score")
-    origin: _Origin = {"path": path, "sha256": hash_file(path)}
+    sha256 = hash_file(path)
     if "direction" not in table.column_names:
         only = _find_direction(path, direction)
-        return {only: make(table, f"{path}, {only}", origin)}
+        return {only: read_rows(table, f"{path}, {only}", path, sha256)}
     if direction is not None:
         raise InvalidOption(f"{path}: has a column of directions; leave out direction")
     names = _pick(path, table, "direction", lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -265,7 +263,7 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
         place = f"{path}, {name}"
         first, stop = np.searchsorted(codes, [code, code + 1]).tolist()
         rows = table.slice(first, stop - first) if in_order else table.filter(pc.equal(names, name))
-        lists[name] = make(rows, place, origin)
+        lists[name] = read_rows(rows, place, path, sha256)
     return lists
 
 
@@ -314,16 +312,18 @@ def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
     return values.astype(np.int64, copy=False)
 
 
-def _read_long(table: pa.Table, place: str, origin: _Origin) -> RankedLists:
-    queries, items, ranks = (_take_ids(place, table, name) for name in ("query_id", "item_id", "rank"))
+def _read_long(table: pa.Table, place: str, path: Path, sha256: str) -> RankedLists:
+    queries = _take_ids(place, table, "query_id")
+    items = _take_ids(place, table, "item_id")
+    ranks = _take_ids(place, table, "rank")
     scores = None
     if "score" in table.column_names:
         score = _pick(place, table, "score", pa.types.is_floating, "floating-point numbers")
         scores = score.to_numpy(zero_copy_only=False).astype(np.float64)
-    return _group_rows(queries, items, ranks, scores, place=place, **origin)
+    return _group_rows(queries, items, ranks, scores, place=place, path=path, sha256=sha256)
 
 
-def _read_nested(table: pa.Table, place: str, origin: _Origin) -> RankedLists:
+def _read_nested(table: pa.Table, place: str, path: Path, sha256: str) -> RankedLists:
     lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
     indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
@@ -335,12 +335,13 @@ def _read_nested(table: pa.Table, place: str, origin: _Origin) -> RankedLists:
         if not np.array_equal(pc.list_value_length(column).to_numpy(), np.diff(indptr)):
             raise MalformedRun(f"{place}, column scores: needs one score for each of item_ids; save them together")
     return RankedLists(
-        _take_ids(place, table, "query_id"),
-        indptr.astype(np.int64),
-        narrow_ids(_take_ids(place, items, "item_ids")),
-        scores,
+        query_ids=_take_ids(place, table, "query_id"),
+        indptr=indptr.astype(np.int64),
+        items=narrow_ids(_take_ids(place, items, "item_ids")),
+        scores=scores,
+        path=path,
+        sha256=sha256,
         place=place,
-        **origin,
     )
 
 
@@ -360,8 +361,16 @@ def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
         bad = ((number, line) for number, line in numbered if line.strip() and not TREC_LINE.fullmatch(line))
         number, line = next(bad, (1, "not readable"))
         raise MalformedRun(f"{path}, line {number}: is {shorten(line)}; a line has {TREC_FORM}") from None
-    columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
-    return {name: _group_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
+    rankings = _group_rows(
+        np.ascontiguousarray(rows["query"]),
+        np.ascontiguousarray(rows["item"]),
+        np.ascontiguousarray(rows["rank"]),
+        np.ascontiguousarray(rows["score"]),
+        place=f"{path}, {name}",
+        path=path,
+        sha256=hash_file(path),
+    )
+    return {name: rankings}
 
 
 def _group_rows(
@@ -371,7 +380,8 @@ def _group_rows(
     scores: FloatArray | None,
     *,
     place: str,
-    **origin: Unpack[_Origin],
+    path: Path,
+    sha256: str,
 ) -> RankedLists:
     """The lists of (P,) rows in any order, with ascending queries; ranks start at 1 or 0 and have no gaps."""
     later = queries[1:] > queries[:-1]
@@ -392,7 +402,15 @@ def _group_rows(
             f"{place}: the ranks of query {queries[bad[0]]} begin {begin}; need 1, 2, 3 and so on, each once. "
             "Number the items of each query again, as a missing or repeated rank leaves the order undefined."
         )
-    return RankedLists(queries[starts], indptr, narrow_ids(items), scores, place=place, **origin)
+    return RankedLists(
+        query_ids=queries[starts],
+        indptr=indptr,
+        items=narrow_ids(items),
+        scores=scores,
+        path=path,
+        sha256=sha256,
+        place=place,
+    )
 
 
 def _find_direction(path: Path, direction: str | None) -> str:

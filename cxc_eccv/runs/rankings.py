@@ -59,23 +59,29 @@ class RankedLists:
             self._refuse_bad_scores(self.scores)
 
     @classmethod
-    def of(cls, lists: Mapping[Any, ArrayLike], place: str = "rankings", **origin: Any) -> RankedLists:  # noqa: ANN401
-        """Lists from a dict whose keys are query ids, integers or digits; ``origin`` is their ``path`` and hash."""
+    def of(
+        cls,
+        lists: Mapping[Any, ArrayLike],
+        place: str = "rankings",
+        *,
+        path: Path | None = None,
+        sha256: str | None = None,
+    ) -> RankedLists:
+        """Lists from a dict whose keys are query ids, integers or digits; ``path`` and ``sha256`` are of their file."""
         if not isinstance(lists, Mapping):
             raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
         if not lists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_read_query_id(key, place) for key in lists], dtype=np.int64)
         named = zip(queries.tolist(), lists.values(), strict=True)
-        lengths = []
+        lengths: list[int] = []
         parts = []
-        while part := [
-            whole_ids(row, f"{place}: the ranking of query {query}")
-            for query, row in itertools.islice(named, LISTS_AT_ONCE)
-        ]:
-            lengths += [row.size for row in part]
-            parts.append(narrow_ids(np.concatenate(part)))
-        return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
+        while batch := list(itertools.islice(named, LISTS_AT_ONCE)):
+            rows = [whole_ids(row, f"{place}: the ranking of query {query}") for query, row in batch]
+            lengths += [row.size for row in rows]
+            parts.append(narrow_ids(np.concatenate(rows)))
+        indptr = np.append(0, np.cumsum(lengths))
+        return cls(queries, indptr, np.concatenate(parts), path=path, sha256=sha256, place=place)
 
     @property
     def depths(self) -> IntArray:

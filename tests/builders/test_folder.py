@@ -14,7 +14,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Features, Value
+from datasets import Value
 from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
@@ -59,8 +59,8 @@ def ratings_rows(split, options):
 
 
 def declare(name, features, rows, splits):
-    fields = {feature: f"meaning of {feature}" for feature in features}
-    return DatasetConfig(name, f"Tiny {name}", "What.", "How.", Features(features), fields, splits, rows, ("karpathy",))
+    columns = {column: (feature, f"meaning of {column}") for column, feature in features.items()}
+    return DatasetConfig(name, f"Tiny {name}", "What.", "How.", columns, splits, rows, ("karpathy",))
 
 
 CAPTIONS = replace(

@@ -13,7 +13,6 @@ from cxc_eccv.builders.dataset_config import (
     DatasetConfig,
     Rows,
     captions_by_image,
-    columns,
     list_column,
     nullable,
     struct_lists,
@@ -75,18 +74,18 @@ CAPTIONS_CONFIG = DatasetConfig(
     collection="Images and captions are MS-COCO's; the splits are those of Karpathy and Li (2015). The sixth and "
     "seventh captions that some images have are cut, as in every published evaluation. Categories are those with "
     "at least one instance annotation, crowd regions included.",
-    **columns(
-        image_id=(Value("int64"), "COCO image id"),
-        file_name=(Value("string"), "COCO 2014 file name"),
-        coco_url=(Value("string"), "address of the image at COCO; null in the embedded sample"),
-        split=(ClassLabel(names=list(SPLITS)), "Karpathy split"),
-        captions=(
+    columns={
+        "image_id": (Value("int64"), "COCO image id"),
+        "file_name": (Value("string"), "COCO 2014 file name"),
+        "coco_url": (Value("string"), "address of the image at COCO; null in the embedded sample"),
+        "split": (ClassLabel(names=list(SPLITS)), "Karpathy split"),
+        "captions": (
             [{"id": Value("int64"), "text": Value("string"), "invalid": Value("bool")}],
             "caption id, text, and whether ECCV Caption lists it as invalid",
         ),
-        categories=([Value("string")], "names of the object categories present; empty where COCO has no instance"),
-        invalid=(Value("bool"), "ECCV Caption lists the image as invalid"),
-    ),
+        "categories": ([Value("string")], "names of the object categories present; empty where COCO has no instance"),
+        "invalid": (Value("bool"), "ECCV Caption lists the image as invalid"),
+    },
     splits=SPLITS,
     rows=captions_rows,
     sources=("karpathy", "coco_instances", "eccv_caption"),
@@ -153,20 +152,20 @@ PAIRS_CONFIG = DatasetConfig(
     "`cxc_eccv.attach_images(dataset, folder)` adds photographs from their files.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
     "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
-    **columns(
-        image_id=(Value("int64"), "COCO image id"),
-        file_name=(Value("string"), "its file name"),
-        caption_id=(Value("int64"), "COCO caption id"),
-        caption=(Value("string"), "its text"),
-        weak_positives=(
+    columns={
+        "image_id": (Value("int64"), "COCO image id"),
+        "file_name": (Value("string"), "its file name"),
+        "caption_id": (Value("int64"), "COCO caption id"),
+        "caption": (Value("string"), "its text"),
+        "weak_positives": (
             [{"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}],
             "captions of other images that describe this image too, with the sources that say so",
         ),
-        judged_negatives=(
+        "judged_negatives": (
             [{"caption_id": Value("int64"), "caption": Value("string"), "judged_negative_by": [Value("string")]}],
             "captions of other images that people say do not describe this image, with the sources that say so",
         ),
-    ),
+    },
     splits=("train", "restval", "validation", "test"),
     rows=pairs_rows,
     sources=MERGED_GROUPS,
@@ -255,19 +254,19 @@ RETRIEVAL_CONFIG = DatasetConfig(
     "and a caption in `i2t` and `t2i`, whichever was the query when people judged them; the config `eccv_caption` "
     "keeps ECCV Caption's two sets of queries apart. By default a pair is positive if any source says so (`union`); "
     "`strict` needs that no source contradicts, `override` lets the latest source decide.",
-    **columns(
-        query_id=(Value("int64"), "COCO image id or caption id"),
-        direction=(ClassLabel(names=list(DIRECTIONS)), "query modality to gallery modality"),
-        query_caption=(Value("string"), "the query's text, for caption queries"),
-        query_file_name=(Value("string"), "the query's file name, for image queries"),
-        query_invalid=(Value("bool"), "ECCV Caption lists the query as invalid"),
-        positives=(
+    columns={
+        "query_id": (Value("int64"), "COCO image id or caption id"),
+        "direction": (ClassLabel(names=list(DIRECTIONS)), "query modality to gallery modality"),
+        "query_caption": (Value("string"), "the query's text, for caption queries"),
+        "query_file_name": (Value("string"), "the query's file name, for image queries"),
+        "query_invalid": (Value("bool"), "ECCV Caption lists the query as invalid"),
+        "positives": (
             [JUDGMENT],
             "`id`, `sources` that judged the pair, `rules` that make it positive, CxC `rating` (and "
             "`reverse_rating` of the other order, `i2i`), `conflict`, `invalid`",
         ),
-        negatives=([JUDGMENT], "the same for pairs that were judged and are not positive"),
-    ),
+        "negatives": ([JUDGMENT], "the same for pairs that were judged and are not positive"),
+    },
     splits=("train", "restval", "validation", "test"),
     rows=retrieval_rows,
     sources=MERGED_GROUPS,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, columns, nullable
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, nullable
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import FloatArray
 
@@ -71,17 +71,17 @@ SITS_CONFIG = DatasetConfig(
     collection="Crisscrossed Captions (Parekh et al., 2021). `c2i_original` pairs are the original COCO links; "
     "`c2i_intrasim` pairs were chosen by the ratings of their captions and images. The rating is the mean over "
     "annotators.",
-    **columns(
-        caption_id=(Value("int64"), "COCO caption id"),
-        caption=(Value("string"), "its text"),
-        caption_image_id=(Value("int64"), "the image the caption was written for"),
-        image_id=(Value("int64"), "COCO id of the rated image"),
-        file_name=(Value("string"), "its file name"),
-        rating=(Value("float64"), "mean rating, 0 to 5"),
-        positive=(Value("bool"), "rating of at least 3"),
-        sampling_method=(ClassLabel(names=["c2i_original", "c2i_intrasim"]), "how the pair was chosen"),
+    columns={
+        "caption_id": (Value("int64"), "COCO caption id"),
+        "caption": (Value("string"), "its text"),
+        "caption_image_id": (Value("int64"), "the image the caption was written for"),
+        "image_id": (Value("int64"), "COCO id of the rated image"),
+        "file_name": (Value("string"), "its file name"),
+        "rating": (Value("float64"), "mean rating, 0 to 5"),
+        "positive": (Value("bool"), "rating of at least 3"),
+        "sampling_method": (ClassLabel(names=["c2i_original", "c2i_intrasim"]), "how the pair was chosen"),
         **RATING_COLUMNS,
-    ),
+    },
     splits=("validation", "test"),
     rows=sits_rows,
     sources=("cxc", "karpathy"),
@@ -117,20 +117,20 @@ STS_CONFIG = DatasetConfig(
     collection="Crisscrossed Captions (Parekh et al., 2021). `c2c_cocaption` pairs are captions of one image; "
     "`c2c_isim` pairs are captions of two images that are similar by their captions' or images' embeddings. The "
     "rating is the mean over annotators.",
-    **columns(
-        caption1_id=(Value("int64"), "COCO id of the first caption"),
-        caption1=(Value("string"), "its text"),
-        image1_id=(Value("int64"), "the image it was written for"),
-        file_name1=(Value("string"), "that image's file name"),
-        caption2_id=(Value("int64"), "COCO id of the second caption"),
-        caption2=(Value("string"), "its text"),
-        image2_id=(Value("int64"), "the image it was written for"),
-        file_name2=(Value("string"), "that image's file name"),
-        rating=(Value("float64"), "mean rating, 0 to 5"),
-        positive=(Value("bool"), "rating of at least 3"),
-        sampling_method=(ClassLabel(names=["c2c_cocaption", "c2c_isim"]), "how the pair was chosen"),
+    columns={
+        "caption1_id": (Value("int64"), "COCO id of the first caption"),
+        "caption1": (Value("string"), "its text"),
+        "image1_id": (Value("int64"), "the image it was written for"),
+        "file_name1": (Value("string"), "that image's file name"),
+        "caption2_id": (Value("int64"), "COCO id of the second caption"),
+        "caption2": (Value("string"), "its text"),
+        "image2_id": (Value("int64"), "the image it was written for"),
+        "file_name2": (Value("string"), "that image's file name"),
+        "rating": (Value("float64"), "mean rating, 0 to 5"),
+        "positive": (Value("bool"), "rating of at least 3"),
+        "sampling_method": (ClassLabel(names=["c2c_cocaption", "c2c_isim"]), "how the pair was chosen"),
         **RATING_COLUMNS,
-    ),
+    },
     splits=("validation", "test"),
     rows=sts_rows,
     sources=("cxc", "karpathy"),
@@ -171,20 +171,20 @@ SIS_CONFIG = DatasetConfig(
     description="One row per ordered pair of images with a rating from 0 (unrelated) to 5 (same scene).",
     collection="Crisscrossed Captions (Parekh et al., 2021): image pairs sampled by the similarity of their captions "
     "(`i2i_csim`). The rating is the mean over annotators.",
-    **columns(
-        image1_id=(Value("int64"), "COCO id of the first image"),
-        file_name1=(Value("string"), "its file name"),
-        image2_id=(Value("int64"), "COCO id of the second image"),
-        file_name2=(Value("string"), "its file name"),
-        rating=(Value("float64"), "mean rating of this order, 0 to 5"),
-        reverse_rating=(
+    columns={
+        "image1_id": (Value("int64"), "COCO id of the first image"),
+        "file_name1": (Value("string"), "its file name"),
+        "image2_id": (Value("int64"), "COCO id of the second image"),
+        "file_name2": (Value("string"), "its file name"),
+        "rating": (Value("float64"), "mean rating of this order, 0 to 5"),
+        "reverse_rating": (
             Value("float64"),
             "mean rating of the pair in the other order, null where only this order was rated",
         ),
-        positive=(Value("bool"), "either rating is at least 2.5"),
-        sampling_method=(ClassLabel(names=["i2i_csim"]), "how the pair was chosen"),
+        "positive": (Value("bool"), "either rating is at least 2.5"),
+        "sampling_method": (ClassLabel(names=["i2i_csim"]), "how the pair was chosen"),
         **RATING_COLUMNS,
-    ),
+    },
     splits=("validation", "test"),
     rows=sis_rows,
     sources=("cxc", "karpathy"),

@@ -10,7 +10,6 @@ from cxc_eccv.builders.dataset_config import (
     DatasetConfig,
     Rows,
     captions_by_image,
-    columns,
     list_column,
     nullable,
     subset_lists,
@@ -62,21 +61,21 @@ ECCV_CAPTION_CONFIG = DatasetConfig(
     collection="ECCV Caption (Chun et al., 2022): five retrieval models proposed the top matches, crowd workers "
     "verified them, invalid items were removed. The config `retrieval` and `evaluate --sources` take each pair in both "
     "directions.",
-    **columns(
-        query_id=(Value("int64"), "COCO image id (`i2t`) or caption id (`t2i`)"),
-        direction=(ClassLabel(names=list(CROSS_MODAL)), "query modality to gallery modality"),
-        query_caption=(Value("string"), "the query's text, for `t2i`"),
-        query_file_name=(Value("string"), "the query's file name, for `i2t`"),
-        positive_texts=(
+    columns={
+        "query_id": (Value("int64"), "COCO image id (`i2t`) or caption id (`t2i`)"),
+        "direction": (ClassLabel(names=list(CROSS_MODAL)), "query modality to gallery modality"),
+        "query_caption": (Value("string"), "the query's text, for `t2i`"),
+        "query_file_name": (Value("string"), "the query's file name, for `i2t`"),
+        "positive_texts": (
             [Value("string")],
             "what `positives` names: captions (`i2t`) or file names (`t2i`), null outside the gallery",
         ),
-        positives=(
+        "positives": (
             [Value("int64")],
             "caption ids (`i2t`) or image ids (`t2i`), unreachable ones included; R is their number",
         ),
-        unreachable=([Value("int64")], "those of the positives that are outside the gallery"),
-    ),
+        "unreachable": ([Value("int64")], "those of the positives that are outside the gallery"),
+    },
     splits=("test",),
     rows=eccv_rows,
     sources=("eccv_caption", "karpathy"),
@@ -144,20 +143,20 @@ ENTAILMENT_CONFIG = DatasetConfig(
     "that it covers, and `conflict` marks pairs on which another source differs. Labels of all other pairs are "
     "derived: CxC SITS binarised at 3, as the paper does for graded sets, and ECCV Caption positives of both "
     "directions.",
-    **columns(
-        image_id=(Value("int64"), "COCO image id"),
-        file_name=(Value("string"), "its file name"),
-        premise=([Value("string")], "the image's own captions"),
-        caption_id=(Value("int64"), "COCO id of the caption"),
-        hypothesis=(Value("string"), "its text"),
-        label=(ClassLabel(names=list(ENTAILMENT_CLASSES)), "whether the image entails the caption"),
-        sources=([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
-        judged_negative_by=([Value("string")], "those of them that say no"),
-        rules=([Value("string")], "the rules that make the pair positive"),
-        rating=(Value("float64"), "CxC SITS rating, null where unrated"),
-        votes=([Value("string")], "annotators' votes, where the user's file has them"),
-        conflict=(Value("bool"), "sources contradict each other"),
-    ),
+    columns={
+        "image_id": (Value("int64"), "COCO image id"),
+        "file_name": (Value("string"), "its file name"),
+        "premise": ([Value("string")], "the image's own captions"),
+        "caption_id": (Value("int64"), "COCO id of the caption"),
+        "hypothesis": (Value("string"), "its text"),
+        "label": (ClassLabel(names=list(ENTAILMENT_CLASSES)), "whether the image entails the caption"),
+        "sources": ([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
+        "judged_negative_by": ([Value("string")], "those of them that say no"),
+        "rules": ([Value("string")], "the rules that make the pair positive"),
+        "rating": (Value("float64"), "CxC SITS rating, null where unrated"),
+        "votes": ([Value("string")], "annotators' votes, where the user's file has them"),
+        "conflict": (Value("bool"), "sources contradict each other"),
+    },
     splits=("validation", "test"),
     rows=entailment_rows,
     sources=("cxc", "eccv_caption", "entailment", "karpathy"),
@@ -201,15 +200,15 @@ PLAUSIBLE_MATCH_CONFIG = DatasetConfig(
     "2 categories, itself included. A caption has its image's categories, so its plausible matches are those of its "
     "image.",
     collection="Computed from COCO's instance annotations as in PCME (Chun et al., 2021).",
-    **columns(
-        image_id=(Value("int64"), "COCO image id"),
-        file_name=(Value("string"), "its file name"),
-        categories=([Value("string")], "names of the object categories present"),
-        category_ids=([Value("int64")], "their COCO ids"),
-        matches_0=([Value("int64")], "images with the same categories"),
-        matches_1=([Value("int64")], "images that differ in at most one category"),
-        matches_2=([Value("int64")], "images that differ in at most two categories"),
-    ),
+    columns={
+        "image_id": (Value("int64"), "COCO image id"),
+        "file_name": (Value("string"), "its file name"),
+        "categories": ([Value("string")], "names of the object categories present"),
+        "category_ids": ([Value("int64")], "their COCO ids"),
+        "matches_0": ([Value("int64")], "images with the same categories"),
+        "matches_1": ([Value("int64")], "images that differ in at most one category"),
+        "matches_2": ([Value("int64")], "images that differ in at most two categories"),
+    },
     splits=("validation", "test"),  # all pairs of the training images are too many to list
     rows=plausible_rows,
     sources=("coco_instances", "karpathy", "pcme"),
@@ -267,23 +266,26 @@ FLICKR8K_HUMAN_CONFIG = DatasetConfig(
     collection="Flickr8k (Hodosh et al., 2013). A crowd was asked whether a caption describes an image, three to six "
     "people for each of 47,830 pairs of the 1,000 test images with one caption of each. Three experts rated 5,822 "
     "pairs from 1 (no relation) to 4 (describes the image).",
-    **columns(
-        file_name=(Value("string"), "file name of the image"),
-        caption=(Value("string"), "the caption"),
-        decision=(
+    columns={
+        "file_name": (Value("string"), "file name of the image"),
+        "caption": (Value("string"), "the caption"),
+        "decision": (
             ClassLabel(names=list(DECISIONS)),
             "`original`, or the crowd's majority; null where only experts judged",
         ),
-        yes=(Value("int64"), "votes that the caption describes the image; null where the crowd was not asked"),
-        no=(Value("int64"), "votes that it does not"),
-        share_of_yes=(Value("float64"), "share of the votes that are yes"),
-        rating1=(Value("int64"), "first expert's rating, 1 to 4; null where the experts were not asked"),
-        rating2=(Value("int64"), "second expert's rating"),
-        rating3=(Value("int64"), "third expert's rating"),
-        source=(ClassLabel(names=list(FLICKR8K_SOURCES)), "who judged the pair"),
-        image_id=(Value("int64"), "Flickr's photo number"),
-        caption_id=(Value("int64"), "ten times the photo number of the caption's own image, plus its place (0 to 4)"),
-    ),
+        "yes": (Value("int64"), "votes that the caption describes the image; null where the crowd was not asked"),
+        "no": (Value("int64"), "votes that it does not"),
+        "share_of_yes": (Value("float64"), "share of the votes that are yes"),
+        "rating1": (Value("int64"), "first expert's rating, 1 to 4; null where the experts were not asked"),
+        "rating2": (Value("int64"), "second expert's rating"),
+        "rating3": (Value("int64"), "third expert's rating"),
+        "source": (ClassLabel(names=list(FLICKR8K_SOURCES)), "who judged the pair"),
+        "image_id": (Value("int64"), "Flickr's photo number"),
+        "caption_id": (
+            Value("int64"),
+            "ten times the photo number of the caption's own image, plus its place (0 to 4)",
+        ),
+    },
     splits=("test",),
     rows=flickr8k_rows,
     sources=("flickr8k",),

@@ -38,17 +38,23 @@ from cxc_eccv.types.strict_json import MAPPING, TEXT, Kind, Loose, Shape
 from cxc_eccv.writing import replaced_file
 
 
-def whole_rows(**types: pa.DataType) -> pa.Schema:
+def without_nulls(types: Mapping[str, pa.DataType]) -> pa.Schema:
     """A schema of columns without nulls."""
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
 
 
-MINED_SCHEMA = whole_rows(
-    image_id=pa.int64(),
-    caption_id=pa.int64(),
-    score=pa.float32(),
-    rank=pa.int32(),
-    **dict.fromkeys(("classifier", "retriever", "rule"), pa.dictionary(pa.int32(), pa.string())),
+REPEATED_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+MINED_SCHEMA = without_nulls(
+    {
+        "image_id": pa.int64(),
+        "caption_id": pa.int64(),
+        "score": pa.float32(),
+        "rank": pa.int32(),
+        "classifier": REPEATED_TEXT,
+        "retriever": REPEATED_TEXT,
+        "rule": REPEATED_TEXT,
+    }
 )
 """``score`` is the probability of entailment under the rule; ``rank``, from 1, counts only captions of other images."""
 
@@ -130,8 +136,14 @@ def check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDArr
         raise MalformedSource(path, f"row {twice}", actual, "every pair of image_id and caption_id once")
 
 
-LABELS_SCHEMA = whole_rows(
-    image_id=pa.int64(), caption_id=pa.int64(), gain=pa.float64(), positive=pa.bool_(), answers=pa.int32()
+LABELS_SCHEMA = without_nulls(
+    {
+        "image_id": pa.int64(),
+        "caption_id": pa.int64(),
+        "gain": pa.float64(),
+        "positive": pa.bool_(),
+        "answers": pa.int32(),
+    }
 )
 """``gain`` is in [0, 1], above 0 if ``positive`` and below 1 otherwise; ``answers`` is the number of people."""
 

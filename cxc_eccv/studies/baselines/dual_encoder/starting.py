@@ -16,7 +16,7 @@ from transformers import (
     VisionTextDualEncoderProcessor,
 )
 
-from cxc_eccv.encoding.adapters import load_backbone, refuse_adapter
+from cxc_eccv.encoding.adapters import load_backbone_with_info, refuse_adapter
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.loading import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
@@ -66,7 +66,7 @@ def starting_model(arguments: ModelArguments, mode: str, image_feature_size: int
 
 
 def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
-    model, info = load_backbone(AutoModel, source, output_loading_info=True)
+    model, info = load_backbone_with_info(AutoModel, source)
     if model.main_input_name != takes:
         raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it reads {model.main_input_name}")
     missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))

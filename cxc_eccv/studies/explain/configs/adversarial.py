@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import Value
 
 from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Split
@@ -43,31 +43,20 @@ CONFIG = DatasetConfig(
     "colour and size; the others are ours. Words are tagged by a spaCy pipeline; antonyms and synonyms come from "
     "lists that were read in captions. Where a caption has several places, or a place several words to choose from, a "
     "hash of seed, kind and caption id decides.",
-    features=Features(
-        {
-            "id": Value("int64"),
-            "query_id": Value("int64"),
-            "kind": Value("string"),
-            "original": Value("string"),
-            "altered": Value("string"),
-            "span_start": Value("int32"),
-            "span_end": Value("int32"),
-            "replaced": Value("string"),
-            "new_word": Value("string"),
-            "seed": Value("int64"),
-        }
-    ),
-    fields={
-        "id": "number of the row in its split",
-        "query_id": "COCO id of the caption",
-        "kind": "how it was altered",
-        "original": "the caption",
-        "altered": "the caption with one place changed",
-        "span_start": "where in `original` the change begins, in characters",
-        "span_end": "where it ends; what stands before and after is the same in `altered`",
-        "replaced": "the word whose meaning changed; the span also holds an article or a verb that agrees with it",
-        "new_word": "the word in its place",
-        "seed": "what the choices were drawn with",
+    columns={
+        "id": (Value("int64"), "number of the row in its split"),
+        "query_id": (Value("int64"), "COCO id of the caption"),
+        "kind": (Value("string"), "how it was altered"),
+        "original": (Value("string"), "the caption"),
+        "altered": (Value("string"), "the caption with one place changed"),
+        "span_start": (Value("int32"), "where in `original` the change begins, in characters"),
+        "span_end": (Value("int32"), "where it ends; what stands before and after is the same in `altered`"),
+        "replaced": (
+            Value("string"),
+            "the word whose meaning changed; the span also holds an article or a verb that agrees with it",
+        ),
+        "new_word": (Value("string"), "the word in its place"),
+        "seed": (Value("int64"), "what the choices were drawn with"),
     },
     splits=("validation", "test"),
     rows=rows,

@@ -1,7 +1,7 @@
 """Lengths: how many words each caption has."""
 
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import Value
 
 from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Split
@@ -19,8 +19,10 @@ CONFIG = DatasetConfig(
     title="Lengths of captions",
     description="One row per caption.",
     collection="Counted from MS-COCO's captions.",
-    features=Features({"caption_id": Value("int64"), "words": Value("int64")}),
-    fields={"caption_id": "COCO caption id", "words": "words between blanks"},
+    columns={
+        "caption_id": (Value("int64"), "COCO caption id"),
+        "words": (Value("int64"), "words between blanks"),
+    },
     splits=("validation", "test"),
     rows=rows,
     sources=("karpathy",),
