@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,7 +137,7 @@ def report_annotation(annotation: Annotation) -> AnnotationReport:
     answers = annotation.answers
     judged = annotation.judged
     rule = annotation.rule or scheme.rule
-    questions = {question.pair_id: question for sheet in annotation.sheets for question in sheet}
+    questions = {question.pair_id: question for question in chain(*annotation.sheets)}
     accepted = accept(answers, judged)
     accepted = keep_last(accepted[accepted["role"] == CANDIDATE])
     labels = settle(accepted, scheme, rule) if len(accepted) else LABELS_SCHEMA.empty_table()
@@ -249,8 +249,10 @@ def _order_counts(counts: pd.DataFrame) -> pd.DataFrame:
 def mark_choices(answers: pd.DataFrame, group: Details) -> pd.DataFrame:
     """A column per choice of a group, 1 where an answer ticks it."""
     ticked = [json.loads(details).get(group.name, ()) for details in answers["details"]]
-    marks = {name: [int(name in ticks) for ticks in ticked] for name in group.choices}
-    return pd.DataFrame(marks, index=answers.index, dtype=np.int64)
+    marks = pd.DataFrame(0, index=answers.index, columns=list(group.choices))
+    for name in group.choices:
+        marks[name] = [int(name in ticks) for ticks in ticked]
+    return marks
 
 
 def describe_answers(answers: pd.DataFrame, questions: Mapping[str, Question]) -> Iterator[AnswerToCheck]:
@@ -261,7 +263,7 @@ def describe_answers(answers: pd.DataFrame, questions: Mapping[str, Question]) -
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
         words = str(answer).replace("_", " ")
-        ticks = [tick.replace("_", " ") for group in json.loads(row["details"]).values() for tick in group]
+        ticks = [tick.replace("_", " ") for tick in chain(*json.loads(row["details"]).values())]
         yield AnswerToCheck(
             sheet=row["sheet"],
             worker=row["worker"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def measure_changes(
         drawn = paired_samples(pairs, settings, progress=True) if pairs else {}
         for key, pair in pairs.items():
             pairs_of.setdefault(key, {})[name] = pair, drawn[key]
-    rows = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, settings.confidence))
+    rows = tuple(chain(*(_list_changes(of_models, settings.confidence) for of_models in pairs_of.values())))
     return LabelChanges(
         before=before,
         after=after,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption
@@ -22,7 +23,7 @@ from cxc_eccv.studies.asking.questionnaire import (
     list_files,
     read_texts,
 )
-from cxc_eccv.studies.asking.questions import POSITIVE, build_practice
+from cxc_eccv.studies.asking.questions import POSITIVE, build_practice, find_questionnaires
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,10 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     practice = []
     if export.practice:
         known_pairs = project.find_known(ProposalOptions(sides=project.scheme.sides))
-        avoid = {(each.image_id, each.caption_id) for sheet in project.questions for each in sheet}
+        avoid = {(each.image_id, each.caption_id) for each in chain(*project.questions)}
         practice = build_practice(known_pairs, export.practice, avoid, project.facts.seed)
-    asked = [question for number, sheet in enumerate(project.questions) if number in numbers for question in sheet]
+    sheets = [sheet for number, sheet in enumerate(project.questions) if number in numbers]
+    asked = chain(*sheets)
     addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.split)
     practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
     handout = Handout(shown_scheme, texts, export.worker, practised)
@@ -82,8 +84,8 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
 def find_words(project: Project, sheets: Iterable[SheetKey]) -> list[Words]:
     """The words in which each sheet was given to a person."""
     words = project.decisions.words
-    schemes = {number: each.questionnaire.scheme for each in project.rounds for number in each.numbers}
+    asked_on = find_questionnaires(each.questionnaire for each in project.rounds)
     return [
-        words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes[sheet]).words
+        words.get((sheet, worker)) or words.get((sheet, "")) or Handout(asked_on[sheet].scheme).words
         for sheet, worker in sheets
     ]

@@ -21,6 +21,7 @@ from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.exporting import find_words
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
 from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold
+from cxc_eccv.studies.annotation.proposing import ProposalFacts
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.questions import PAIR, Pair
 from cxc_eccv.studies.asking.schemes import schemes
@@ -132,14 +133,19 @@ def _describe(project: Project) -> Facts:
         "split": project.facts.split,
         "scheme": project.scheme.name,
         "data": {**asdict(project.facts.data), "files": files},
-        "models": sorted({name for facts in rounds for name in facts.models}),
+        "models": sorted(set().union(*(facts.models for facts in rounds))),
         "sources": judging_sources(project.split),
-        "searched": {
-            direction: sorted({number for facts in rounds for number in (facts.searched or {}).get(direction, ())})
-            for direction in CROSS_MODAL
-        },
+        "searched": {direction: _list_searched(rounds, direction) for direction in CROSS_MODAL},
         "rounds": [{"strategy": each.strategy, "options": each.options, "counts": each.counts} for each in rounds],
     }
+
+
+def _list_searched(rounds: Sequence[ProposalFacts], direction: str) -> list[int]:
+    """Ids of the queries that any round searched."""
+    numbers: set[int] = set()
+    for facts in rounds:
+        numbers.update((facts.searched or {}).get(direction, ()))
+    return sorted(numbers)
 
 
 def _describe_asking(project: Project, accepted: pd.DataFrame) -> Facts:

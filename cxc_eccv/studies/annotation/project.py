@@ -8,11 +8,13 @@ Its folder, which can be committed, holds the three files of :mod:`cxc_eccv.stud
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +204,6 @@ class Project:
         """This state, or the one in the folder if anything was written there since."""
         return self if measure_files(self.folder) == self.sizes else Project.open(self.folder, self.library)
 
-    def _with(self, **changes: Any) -> Project:  # noqa: ANN401 - fields of a project
-        """The state after a step, which has written these changes."""
-        return replace(self, **changes, sizes=measure_files(self.folder))
-
     def propose(
         self,
         runs: Mapping[str, Run],
@@ -247,7 +245,7 @@ class Project:
                     "written. Look at that round, then propose again"
                 )
             add_round(self.folder, self.facts, added)
-            return self._with(rounds=(*self.rounds, added))
+            return replace(self, rounds=(*self.rounds, added), sizes=measure_files(self.folder))
 
     def find_changed_labels(self) -> list[str]:
         """Names of the label files that the last round reads changed, or not at all, since the round before."""
@@ -296,7 +294,8 @@ class Project:
         """Candidates of all rounds, without those of sheets with only rejected answers."""
         is_rejected = (self.verdicts["verdict"] == REJECTED).groupby(self.verdicts["sheet"]).all()
         rejected = is_rejected.index[is_rejected]
-        again = {(question.image_id, question.caption_id) for number in rejected for question in self.questions[number]}
+        questions = chain(*(self.questions[number] for number in rejected))
+        again = {(question.image_id, question.caption_id) for question in questions}
         candidates = self.candidates.select(PAIR)
         is_asked = [(row["image_id"], row["caption_id"]) not in again for row in candidates.to_pylist()]
         return candidates.filter(pa.array(is_asked, pa.bool_()))
@@ -333,7 +332,8 @@ class Project:
                         raise differing_answers(file, response, before, "or let the new one count (--replace)")
                     changed.append((before, response))
             add_answers(now.folder, [*added, *(response for _, response in changed)])
-            after = now._with(responses=read_responses(now.folder, now.rounds))
+            responses = read_responses(now.folder, now.rounds)
+            after = dataclasses.replace(now, responses=responses, sizes=measure_files(now.folder))
         return Imported(after, len(added), tuple(changed), reading.unfinished)
 
     def decide(self, decision: Decision) -> Project:
@@ -348,16 +348,17 @@ class Project:
                 return now
             new = {key: good for key, good in after.by_hand.items() if before.by_hand.get(key) != good}
             add_decision(self.folder, replace(decision, sheets=new))
-            return now._with(decisions=replace(now.decisions, checks=after))
+            decisions = replace(now.decisions, checks=after)
+            return replace(now, decisions=decisions, sizes=measure_files(self.folder))
 
     def open_sheets(self, people: int = 1) -> list[int]:
         """Numbers of the sheets with a question that fewer people than this answered, rejected answers left out."""
         counts = Counter((response.sheet, response.pair_id) for response in self._list_standing())
-        return [
-            number
-            for number, sheet in enumerate(self.questions)
-            if min(counts[number, question.pair_id] for question in sheet) < people
-        ]
+        numbers = []
+        for number, sheet in enumerate(self.questions):
+            if min(counts[number, question.pair_id] for question in sheet) < people:
+                numbers.append(number)
+        return numbers
 
     def finished_sheets(self) -> set[SheetKey]:
         """Number of a sheet and person, for all who answered all of a sheet and are not rejected."""
@@ -378,7 +379,7 @@ class Project:
     @cached_property
     def questions(self) -> list[Sequence[Question]]:
         """The sheets of all rounds; the index of a sheet is its number."""
-        return [sheet for each in self.rounds for sheet in each.sheets]
+        return list(chain(*(each.sheets for each in self.rounds)))
 
     @cached_property
     def answers(self) -> pd.DataFrame:

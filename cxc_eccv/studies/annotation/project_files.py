@@ -27,7 +27,7 @@ from cxc_eccv.sources.reading import parse_json, require_keys, shown
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalFacts
 from cxc_eccv.studies.asking.answer_files import AskedQuestion, Response, check_answer, identify_worker
 from cxc_eccv.studies.asking.questionnaire import Words
-from cxc_eccv.studies.asking.questions import Question, Questionnaire, pair_id
+from cxc_eccv.studies.asking.questions import Question, Questionnaire, find_questionnaires, pair_id
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import Checks
 from cxc_eccv.writing import locked, name_in_errors
@@ -151,7 +151,7 @@ def add_round(folder: Path, project: ProjectFacts, added: Round) -> None:
         "proposal": added.facts.to_json(),
         "candidates": added.candidates.to_pydict(),
         "known": added.known.to_pydict(),
-        "sheets": [[asdict(question) for question in sheet] for sheet in questionnaire.sheets],
+        "sheets": [list(map(asdict, sheet)) for sheet in questionnaire.sheets],
     }
     add_lines(folder / ROUNDS, [line])
 
@@ -179,19 +179,20 @@ def read_rounds(folder: Path) -> tuple[ProjectFacts | None, tuple[Round, ...]]:
 
 def _read_round(line: Line, first: int) -> Round:
     scheme = schemes()[line["project"]["scheme"]]
-    sheets = [
-        [Question(**question | {"captions": tuple(question["captions"])}) for question in sheet]
-        for sheet in line["sheets"]
-    ]
-    for question in (question for sheet in sheets for question in sheet):
-        if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption + question.other):
-            raise ValueError(f"question {question.pair_id} does not match its id")
+    sheets = [list(map(_read_question, sheet)) for sheet in line["sheets"]]
     asked_as = scheme if line["asks_for_reasons"] else scheme.without_reasons()
     questionnaire = Questionnaire(asked_as, sheets, first)
     if questionnaire.id != line["questionnaire"]:
         raise ValueError("its questions do not match the questionnaire's id")
     candidates, known = (pa.Table.from_pydict(line[name], schema=CANDIDATES) for name in ("candidates", "known"))
     return Round(line["round"], ProposalFacts(**line["proposal"]), candidates, known, questionnaire)
+
+
+def _read_question(stored: Line) -> Question:
+    question = Question(**stored | {"captions": tuple(stored["captions"])})
+    if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption + question.other):
+        raise ValueError(f"question {question.pair_id} does not match its id")
+    return question
 
 
 def add_answers(folder: Path, responses: Sequence[Response]) -> None:
@@ -209,29 +210,28 @@ def read_answers(folder: Path, rounds: Sequence[Round]) -> list[Response]:
     """The answers that count; sheets and people in the order in which they were answered."""
     path = folder / ANSWERS
     latest = dict[SheetKey, dict[str, Response]]()
-    questionnaires = {number: each.questionnaire for each in rounds for number in each.numbers}
-    sheets = {number: each.sheets[number - each.numbers.start] for each in rounds for number in each.numbers}
+    asked_on = find_questionnaires(each.questionnaire for each in rounds)
     for place, line in read_lines(path):
         require_keys(path, place, line, ("sheet", "worker", "answers"))
         number = line["sheet"]
-        if type(number) is not int or number not in sheets or not isinstance(line["answers"], list):
+        if type(number) is not int or number not in asked_on or not isinstance(line["answers"], list):
             there = f"sheet {shown(number)} of {shown(line['worker'])}"
-            raise MalformedSource(path, place, there, f"answers to one of the {len(sheets)} sheets in {ROUNDS}")
-        questions = {question.pair_id: (index, question) for index, question in enumerate(sheets[number])}
+            raise MalformedSource(path, place, there, f"answers to one of the {len(asked_on)} sheets in {ROUNDS}")
+        sheet = asked_on[number].sheet(number)
+        questions = {question.pair_id: (index, question) for index, question in enumerate(sheet)}
         for answer in line["answers"]:
             require_keys(path, place, answer, STORED)
             if answer["pair_id"] not in questions:
                 raise MalformedSource(path, place, f"pair_id {shown(answer['pair_id'])}", "a question of its sheet")
-            asked = AskedQuestion(questionnaires[number], number, *questions[answer["pair_id"]])
+            asked = AskedQuestion(asked_on[number], number, *questions[answer["pair_id"]])
             response = check_answer(path, place, answer | {"worker": line["worker"]}, asked)
             of_sheet = latest.setdefault(response.key, {})
             of_sheet[response.pair_id] = replace(response, origin=answer["origin"])
-    return [
-        by_pair[question.pair_id]
-        for (number, _), by_pair in latest.items()
-        for question in sheets[number]
-        if question.pair_id in by_pair
-    ]
+    responses: list[Response] = []
+    for (number, _), by_pair in latest.items():
+        answered = [question.pair_id for question in asked_on[number].sheet(number) if question.pair_id in by_pair]
+        responses += [by_pair[pair] for pair in answered]
+    return responses
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ def find_matches(split: Split, options: ProposalOptions, candidates: pa.Table) -
     names = dict.fromkeys([*merged_official(split.library), *(options.sources or ())])
     judged = pa.concat_tables(_gather(split, name) for name in names)
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
-    image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
+    image_ids = np.concatenate([table["image_id"].to_numpy() for table in tables])
+    caption_ids = np.concatenate([table["caption_id"].to_numpy() for table in tables])
     return image_ids, caption_ids
 
 

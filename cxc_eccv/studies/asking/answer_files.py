@@ -15,7 +15,7 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import require_keys, shown
 from cxc_eccv.studies.asking.formats import ACCOUNT, Record, find_format
-from cxc_eccv.studies.asking.questions import Question, Questionnaire
+from cxc_eccv.studies.asking.questions import Question, Questionnaire, find_questionnaires
 
 ANSWER_SCHEMA = pa.schema(
     [
@@ -177,12 +177,11 @@ def read_answers(
 
 def list_questions(questionnaires: Iterable[Questionnaire]) -> dict[tuple[str, str], AskedQuestion]:
     """Questionnaire's id and pair id to the question."""
-    return {
-        (name, question.pair_id): AskedQuestion(each, each.first + number, index, question)
-        for each, name in [(each, each.id) for each in questionnaires]
-        for number, sheet in enumerate(each.sheets)
-        for index, question in enumerate(sheet)
-    }
+    asked = {}
+    for number, each in find_questionnaires(questionnaires).items():
+        for index, question in enumerate(each.sheet(number)):
+            asked[each.id, question.pair_id] = AskedQuestion(each, number, index, question)
+    return asked
 
 
 def differing_answers(path: str | Path, response: Response, before: Response, remedy: str) -> MalformedSource:

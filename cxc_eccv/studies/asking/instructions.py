@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import Widget
@@ -35,7 +36,7 @@ def write_instructions(handout: Handout, *, columns: bool = False) -> str:
     scheme = handout.scheme
     paragraphs = "\n\n".join([*handout.texts.consent, *scheme.instructions, *handout.texts.examples])
     head = HEAD.format(title=scheme.title, instructions=paragraphs, question=scheme.question)
-    lines = [line for widget in scheme.widgets() for line in _describe(widget)]
+    lines = chain(*map(_describe, scheme.widgets()))
     return "\n".join([head, *lines, TABLE if columns else JSON, FOOT]) + "\n"
 
 

@@ -18,8 +18,8 @@ from markupsafe import Markup
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.report.pages import template
 from cxc_eccv.sources.reading import read_json, read_text, shown
-from cxc_eccv.studies.asking.questions import Question, Questionnaire
-from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.questions import Question, Questionnaire, find_questionnaires
+from cxc_eccv.studies.asking.schemes import Details, Scheme
 
 ShownQuestion = dict[str, Any]
 """One question as a person sees it, without its role: its ids and the parts that its scheme shows."""
@@ -76,14 +76,18 @@ class Handout:
 
 def list_files(questions: Sequence[Question], scheme: Scheme) -> set[str]:
     """Names of the image files that are shown with questions."""
-    return {getattr(question, part.name) for question in questions for part in scheme.shows if part.kind == "image"}
+    names: set[str] = set()
+    for part in scheme.shows:
+        if part.kind == "image":
+            names |= {getattr(question, part.name) for question in questions}
+    return names
 
 
 def describe_questions(
     questionnaires: Sequence[Questionnaire], images: Mapping[str, str], only: Collection[int] | None = None
 ) -> list[ShownQuestion]:
     """Every question of some sheets, in order, as people see it."""
-    asked_on = {number: each for each in questionnaires for number in each.numbers}
+    asked_on = find_questionnaires(questionnaires)
     numbers = sorted(asked_on if only is None else only)
     if not numbers or not asked_on.keys() >= set(numbers):
         raise InvalidOption(f"sheets {numbers}: give numbers from {min(asked_on)} to {max(asked_on)}")
@@ -129,9 +133,9 @@ def describe_page(questions: Sequence[ShownQuestion], handout: Handout) -> PageD
     """The data of the page."""
     scheme = handout.scheme
     practice = [question for question, _ in handout.practice]
-    images = {
-        each[part]: each[name] for each in [*questions, *practice] for part, name in ADDRESSES.items() if name in each
-    }
+    images: dict[str, str] = {}
+    for part, name in ADDRESSES.items():
+        images |= {each[part]: each[name] for each in [*questions, *practice] if name in each}
     names = sorted({question["questionnaire"] for question in questions})
     name_of_all = names[0] if len(names) == 1 else "q" + blake2b("".join(names).encode(), digest_size=6).hexdigest()
     return {
@@ -175,19 +179,18 @@ def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
             instructions=instructions or scheme.instructions,
             answers=tuple(replace(answer, label=labels.get(answer.name, answer.label)) for answer in scheme.answers),
             marks=tuple(labels.get(f"{low + place:g}", text) for place, text in enumerate(scheme.marks)),
-            details=tuple(
-                replace(
-                    group,
-                    label=labels.get(group.name, group.label),
-                    choices={name: labels.get(name, text) for name, text in group.choices.items()},
-                )
-                for group in scheme.details
-            ),
+            details=tuple(_label_choices(group, labels) for group in scheme.details),
             criteria=scheme.criteria and {name: labels.get(name, text) for name, text in scheme.criteria.items()},
             shows=tuple(replace(part, title=labels.get(part.name, part.title)) for part in scheme.shows),
         ),
         texts,
     )
+
+
+def _label_choices(group: Details, labels: Mapping[str, str]) -> Details:
+    """A group of choices with other labels."""
+    choices = {name: labels.get(name, text) for name, text in group.choices.items()}
+    return replace(group, label=labels.get(group.name, group.label), choices=choices)
 
 
 @cache
@@ -207,7 +210,7 @@ def _check_texts(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN
                 raise MalformedSource(path, ", ".join(filter(None, (name, key))), shown(text), "a text")
     low = (scheme.scale or (0,))[0]
     names = {widget["name"] for widget in scheme.widgets()} | {part.name for part in scheme.shows}
-    names |= {choice for widget in scheme.widgets() for choice in widget.get("choices", ())}
+    names.update(*(widget.get("choices", ()) for widget in scheme.widgets()))
     names |= {f"{low + place:g}" for place in range(len(scheme.marks))}
     for name in content.get("labels", {}).keys() - names:
         raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(names))}")

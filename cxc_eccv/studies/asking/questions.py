@@ -88,8 +88,20 @@ class Questionnaire:
         """A hash of the scheme's name and the questions in order."""
         if self.portable:
             return f"q_{self.scheme.name}"
-        content = [self.scheme.name, [[question.pair_id for question in sheet] for sheet in self.sheets]]
+        content = [self.scheme.name, list(map(_list_ids, self.sheets))]
         return "q" + blake2b(json.dumps(content).encode(), digest_size=6).hexdigest()
+
+
+def _list_ids(sheet: Sequence[Question]) -> list[str]:
+    return [question.pair_id for question in sheet]
+
+
+def find_questionnaires(questionnaires: Iterable[Questionnaire]) -> dict[int, Questionnaire]:
+    """Number of each sheet to its questionnaire."""
+    by_number: dict[int, Questionnaire] = {}
+    for questionnaire in questionnaires:
+        by_number |= dict.fromkeys(questionnaire.numbers, questionnaire)
+    return by_number
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:
@@ -188,8 +200,10 @@ def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed:
     """
     random = np.random.default_rng([seed, number])
     drawn = known_pairs.draw(DRAWS + number, random)
-    left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in drawn.items()}
-    ranked = [(rank, pair, role) for role, pairs in left.items() for rank, pair in enumerate(pairs)]
+    ranked: list[tuple[int, Pair, str]] = []
+    for role, pairs in drawn.items():
+        left = [pair for pair in pairs if pair not in avoid]
+        ranked += [(rank, pair, role) for rank, pair in enumerate(left)]
     if len(ranked) < number:
         raise DataError(f"{len(ranked):,} known pairs are left to practise on, not {number:,}: ask for fewer")
     first = sorted(ranked, key=itemgetter(0))[:number]

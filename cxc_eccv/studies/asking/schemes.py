@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption
@@ -129,9 +130,7 @@ class Scheme:
 
     def check_details(self, answer: object, details: object) -> dict[str, list[str]]:
         """The ticks of an answer by group, in the order of the choices; InvalidOption if they do not fit the answer."""
-        if not isinstance(details, dict) or not all(
-            isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in details.values()
-        ):
+        if not isinstance(details, dict) or not all(map(_are_texts, details.values())):
             raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list of texts")
         ticked = {name: ticks for name, ticks in details.items() if ticks}
         groups = self.find_details(answer, ticked)
@@ -148,17 +147,24 @@ class Scheme:
                 raise InvalidOption(
                     f"details {group.name}: {group.alone} together with {other}; tick {group.alone} alone"
                 )
-        return {group.name: [tick for tick in group.choices if tick in ticked[group.name]] for group in groups}
+        checked = {}
+        for group in groups:
+            checked[group.name] = [tick for tick in group.choices if tick in ticked[group.name]]
+        return checked
 
     def find_details(self, answer: object, ticked: Mapping[str, Sequence[object]]) -> list[Details]:
         """The groups that an answer, with these ticks, asks for."""
         asks = any(choice.asks for choice in self.answers if choice.name == answer)
-        every = [tick for ticks in ticked.values() for tick in ticks]
+        every = list(chain(*ticked.values()))
         return [group for group in self.details if (asks or group.always) and (not group.after or group.after in every)]
 
     def is_positive(self, gain: float) -> bool:
         """Whether a pair of this gain counts as positive."""
         return gain >= self.positive
+
+
+def _are_texts(ticks: object) -> bool:
+    return isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks)
 
 
 ECCV = Scheme(

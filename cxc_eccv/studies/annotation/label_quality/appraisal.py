@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,7 +144,7 @@ class AppraisalRequest(Intervals):
             raise DataError(f"{project.folder} is about the {split} split: give --split {split}")
         if project.name not in library.label_names:
             raise DataError(f"{project.folder} has no labels named {project.name}; make them with annotate merge")
-        return pa.concat_tables([table for each in project.rounds for table in (each.candidates, each.known)])
+        return pa.concat_tables(chain(*((each.candidates, each.known) for each in project.rounds)))
 
 
 RECORDED = ("split", "seed", "confidence", "runs", "project", "preferences")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
     gains = dict[str, Parts]()
     for model in names:
         rest = [other for other in names if other != model]
-        sets = [frozenset(subset) for size in range(1, len(names)) for subset in combinations(rest, size)]
+        sets = list(map(frozenset, chain(*(combinations(rest, size) for size in range(1, len(names))))))
         changes: dict[str, list[float | FloatArray]] = {}
         for subset in sets:
             before = score(subset)

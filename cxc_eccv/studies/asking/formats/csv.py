@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
@@ -27,7 +28,8 @@ WHOLE = ("sheet", "image_id", "caption_id")
 
 def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The table and its instructions; a cell of a spreadsheet has at most 32,767 characters, too few for an image."""
-    if any(str(value).startswith("data:") for question in questions for value in question.values()):
+    values = chain(*(question.values() for question in questions))
+    if any(str(value).startswith("data:") for value in values):
         raise InvalidOption("a table cannot embed images; give their addresses, such as coco or images/{file_name}")
     table = io.StringIO()
     columns = [*questions[0], "worker", *name_answers(handout.scheme), "seconds"]

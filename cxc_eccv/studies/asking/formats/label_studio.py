@@ -42,14 +42,18 @@ VALUES = ("choices", "number", "text")
 def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The tasks, each with the name of the person if there is one, and the configuration."""
     person = {"worker": handout.worker} if handout.worker else {}
-    tasks = [
-        {"data": {name: "\n".join(value) if isinstance(value, list) else value for name, value in question.items()}}
-        for question in ({**question, **person} for question in questions)
-    ]
+    tasks = []
+    for question in questions:
+        data = {**question, **person}
+        tasks.append({"data": {name: _join_lines(value) for name, value in data.items()}})
     return {
         "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
         "labeling_config.xml": _configuration(handout),
     }
+
+
+def _join_lines(value: object) -> object:
+    return "\n".join(value) if isinstance(value, list) else value
 
 
 def _configuration(handout: Handout) -> str:

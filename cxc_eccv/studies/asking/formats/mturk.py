@@ -15,7 +15,7 @@ import json
 import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 
 import pandas as pd
@@ -43,9 +43,8 @@ NO_ANSWERS = ("", "{}", "[]")
 
 def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The template, and the table of its variables."""
-    if not all(
-        str(question.get(name, "https:")).startswith("https:") for question in questions for name in ADDRESSES.values()
-    ):
+    addresses = [question.get(name, "https:") for question, name in product(questions, ADDRESSES.values())]
+    if not all(str(address).startswith("https:") for address in addresses):
         raise InvalidOption(
             "a HIT shows images from https addresses alone; give them, as https://example.org/{folder}/{file_name}"
         )

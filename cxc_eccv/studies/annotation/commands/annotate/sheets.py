@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,7 +110,7 @@ def read_numbers(option: str, text: str, every: range) -> list[int]:
     """Read a list of numbers, as ``0-4,7``."""
     parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
     ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
-    numbers = [number for part in ranges if len(part) <= len(every) for number in part]
+    numbers = list(chain(*(part for part in ranges if len(part) <= len(every))))
     if None in parts or not all(ranges) or not all(part.start in every and part[-1] in every for part in ranges):
         raise InvalidOption(f"{option} {text}: give numbers from {every.start} to {every.stop - 1}, as 0-4 or 0,7")
     return sorted(set(numbers))
@@ -239,7 +240,7 @@ def import_answers(
 
 
 def _show_answer(response: Response) -> str:
-    ticks = [tick for group in json.loads(response.details).values() for tick in group]
+    ticks = list(chain(*json.loads(response.details).values()))
     return " ".join([response.answer, *([f"({', '.join(ticks)})"] if ticks else [])])
 
 
