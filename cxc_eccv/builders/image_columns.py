@@ -122,9 +122,13 @@ class ImageFolder:
 
 def _fold_ending(file_name: str) -> str:
     """The name with its ending in lower case, and ``.jpg`` for ``.jpeg``."""
-    stem, dot, ending = file_name.rpartition(".")
-    ending = ending.lower()
-    return f"{stem}{dot}{'jpg' if ending == 'jpeg' else ending}" if stem else file_name
+    stem, _, ending = file_name.rpartition(".")
+    if not stem:
+        return file_name
+    folded = ending.lower()
+    if folded == "jpeg":
+        folded = "jpg"
+    return f"{stem}.{folded}"
 
 
 def _names_of(file_name: str) -> tuple[str, ...]:

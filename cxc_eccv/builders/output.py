@@ -123,8 +123,9 @@ class BuildSummary:
         counts: Counter[tuple[str, str]] = Counter()
         for part in self.splits:
             for group in part.statistics["groups"].values():
-                flags = (group["columns"][name] for name in group["columns"] if name.rpartition(".")[2] == "conflict")
-                counts[part.config.name, part.split] += sum(flag["true"] for flag in flags)
+                for name, column in group["columns"].items():
+                    if name.rpartition(".")[2] == "conflict":
+                        counts[part.config.name, part.split] += column["true"]
         return dict(+counts)
 
     @property

@@ -106,13 +106,16 @@ def _list_metrics() -> dict[str, Item]:
 
     items = {}
     for name, spec in metrics().items():
-        description, (low, high) = SECTION.split(spec.description)[0], spec.bounds
+        description = SECTION.split(spec.description)[0]
+        low, high = spec.bounds
+        highest = "any number" if high is None else f"{high:g}"
+        parameters = {name: name.upper() for name in spec.parameters}
         facts: Facts = {
-            "title": spec.long_title.format(**{name: name.upper() for name in spec.parameters}),
+            "title": spec.long_title.format(**parameters),
             "description": description,
             "of failures": "cxc-eccv explain computes it" if spec.explains else "",
             "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
-            "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",
+            "values": f"{low:g} to {highest}, shown as {spec.unit}",
             "better": "higher" if spec.higher_is_better else "lower",
             "tasks": [task.name for task in tasks().values() if spec.name in task.metrics],
             "citation": spec.citation,

@@ -140,7 +140,12 @@ def _plain_settings(module: torch.nn.Module) -> dict[str, str]:
     """The attributes of a layer that are numbers, texts, or lists or dicts of them."""
     settings = {}
     for name, value in vars(module).items():
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, dict):
+            parts = list(value.values())
+        elif isinstance(value, list | tuple):
+            parts = list(value)
+        else:
+            parts = [value]
         if name != "training" and all(isinstance(part, SETTING_TYPES) for part in parts):
             settings[name] = str(value)
     return settings

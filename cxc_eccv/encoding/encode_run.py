@@ -297,7 +297,12 @@ def find_passages(card: str) -> str:
         heading = HEADING.match(line)
         if heading and (not level or len(heading[1]) <= level):
             level = len(heading[1]) if TRAINED.search(heading[2]) else 0
-        (passages if level and not heading else elsewhere).append("\n" if heading else line)
+        if heading:
+            elsewhere.append("\n")
+        elif level:
+            passages.append(line)
+        else:
+            elsewhere.append(line)
     sentences = SENTENCE_END.split("\n".join(elsewhere))
     told = [sentence for sentence in sentences if TRAINED.search(sentence) and not OTHER_USE.search(sentence)]
     return "\n".join([*told, *passages])

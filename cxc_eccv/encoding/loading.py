@@ -510,7 +510,9 @@ class Processors:
 
     def __init__(self, processor: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - four kinds
         if isinstance(processor, str | Path):  # the revision belongs to the repository of the model
-            processor, source, origin = None, str(processor), Origin(None, origin.trusted)
+            source = str(processor)
+            origin = Origin(None, origin.trusted)
+            processor = None
         self._source = source
         self._origin = origin
         single = [processor, getattr(processor, "tokenizer", None), getattr(processor, "image_processor", None)]

@@ -112,7 +112,11 @@ def title_of(source: str) -> str:
     name = name.removeprefix(HUB_PREFIX)
     if name.startswith(FOLDER_PREFIX):
         return Path(name.removeprefix(FOLDER_PREFIX)).resolve().name
-    return name if checkpoint is None else f"{name}/{Path(checkpoint).stem if '=' in source else checkpoint}"
+    if checkpoint is None:
+        return name
+    if "=" in source:  # the checkpoint is a file
+        return f"{name}/{Path(checkpoint).stem}"
+    return f"{name}/{checkpoint}"
 
 
 def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:

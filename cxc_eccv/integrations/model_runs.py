@@ -25,7 +25,13 @@ Compare = Callable[[Any, Any], Any]
 
 def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
     """The key of the main score: of ECCV Caption if it has this direction and split, else of CxC, else None."""
-    for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
+    if tasks == "all":
+        names: Sequence[str] = ("eccv_caption", "cxc")
+    elif isinstance(tasks, str):
+        names = [tasks]
+    else:
+        names = tasks
+    for name in names:
         task_name, _, part = name.partition("/")
         directions = [each.name for each in task(task_name).parts_with("ranks")]
         if direction in directions and split in task(task_name).splits and part in ("", direction):

@@ -200,7 +200,8 @@ def task_class(
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
-    (title, prompt), catalog = TASK_KINDS[direction], library.catalog
+    title, prompt = TASK_KINDS[direction]
+    catalog = library.catalog
     return TaskMetadata(
         name=task_name(direction, split, library.edition),
         description=f"{title} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "

@@ -128,7 +128,8 @@ def merge_evidence(
         said_positive[rows, column] |= part.positive
         searched |= np.isin(query_ids, part.searched)
         if part.source == "cxc":  # other sources rate on other scales
-            ratings[rows], reverse[rows] = part.ratings, part.reverse
+            ratings[rows] = part.ratings
+            reverse[rows] = part.reverse
     return MergedPairs(
         query_ids=query_ids,
         gallery_ids=gallery_ids,

@@ -180,7 +180,8 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
     Whole numbers are added as integers if no sum can reach 2 ** 24, other values in double precision: sums of whole
     numbers do not depend on the order.
     """
-    largest, (samples, count) = np.abs(values).max(initial=0), times.shape
+    largest = np.abs(values).max(initial=0)
+    samples, count = times.shape
     exact = largest * count < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
     if exact and np.all(values == values.flat[0]):  # a sample draws as many clusters as there are
         return np.full((*values.shape[:-1], samples), float(values.flat[0]) * count)

@@ -87,7 +87,10 @@ def name_row(path: Path, row: int) -> str:
     ending = find_ending(path)
     if ending == ".parquet":
         return f"row {row}"
-    return f"line {row + 2 if ending == '.csv' else [line for line, _ in read_json_lines(path)][row]}"
+    if ending == ".csv":
+        return f"line {row + 2}"
+    lines = [line for line, _ in read_json_lines(path)]
+    return f"line {lines[row]}"
 
 
 @lru_cache(maxsize=1024)  # JSON lines repeat the names

@@ -219,7 +219,9 @@ def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
 def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
     """Lines for the end of an error that say where to get a raw file and where to put it."""
     folder = mirror_folder(data_dir)
-    address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
+    address = entry.url or "none"
+    if entry.url and entry.member:
+        address += f", member {entry.member}"
     return "\n".join(
         [
             f"  official address: {address}",

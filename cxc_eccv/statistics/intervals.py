@@ -99,9 +99,8 @@ class Draws:
 
 def draw_batches(seed: int, samples: int) -> Iterator[Draws]:
     """Yield draws of ``samples`` samples in all, in batches, which bounds the memory."""
-    sizes = [SAMPLES_PER_BATCH] * (samples // SAMPLES_PER_BATCH) + [samples % SAMPLES_PER_BATCH] * bool(
-        samples % SAMPLES_PER_BATCH
-    )
+    starts = range(0, samples, SAMPLES_PER_BATCH)
+    sizes = [min(SAMPLES_PER_BATCH, samples - start) for start in starts]
     seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
     yield from map(Draws, seeds, sizes)
 
@@ -227,7 +226,9 @@ def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> 
     divisor = 2 * (n + z**2)
     centre = (2 * n * share + z**2) / divisor
     half = z / divisor * math.sqrt(4 * n * share * (1 - share) + z**2)
-    return 0.0 if share == 0 else centre - half, 1.0 if share == 1 else centre + half
+    low = 0.0 if share == 0 else centre - half
+    high = 1.0 if share == 1 else centre + half
+    return low, high
 
 
 def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[float, float]:

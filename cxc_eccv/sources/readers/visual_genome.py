@@ -129,7 +129,10 @@ def _read_object(
     box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
     given = record.get("object_id", record.get("id"))
     number = None if given is None else integer(path, f"{place}.object_id", given)
-    left_out = left_out or (COPIED_OBJECT if number in seen else NEGATIVE_BOX if min(box[2:]) < 0 else None)
+    if left_out is None and number in seen:
+        left_out = COPIED_OBJECT
+    if left_out is None and min(box[2:]) < 0:
+        left_out = NEGATIVE_BOX
     if number is not None:
         seen.add(number)
     return image_id, name or "", synset, False, left_out, *box
