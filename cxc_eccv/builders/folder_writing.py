@@ -5,11 +5,12 @@ The files are moved to their places at the end. Processes share the work by spli
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -120,7 +121,7 @@ def build_folder(
     if layout == MTEB_LAYOUT and files is not None:
         files.find_all(library.split("test").images["file_name"].to_pylist(), "test")
     with replaced_folder(target, earlier, wait=0) as folder:
-        build = _Builder(chosen, options, folder, files, progress).build
+        build = partial(_build_split, configs=chosen, options=options, folder=folder, images=files, progress=progress)
         total = sum(len(set(wanted).intersection(config.splits)) for config in chosen)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
             if num_proc == 1 or len(wanted) < 2:
@@ -131,7 +132,8 @@ def build_folder(
                     partial(_build_with_own_library, build, opening), wanted, num_proc, bar
                 )
                 sources = library.files_used() | sources
-        outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
+        if splits is None:
+            outcomes += _absent_splits(chosen, library.splits, options)
         order = [config.name for config in chosen]
         # Sorting is stable: the splits stay in order.
         parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
@@ -226,48 +228,55 @@ def _build_with_own_library(build: Build, opening: Callable[[], Library], split:
     return list(build(split, library)), library.files_used()
 
 
-@dataclass(frozen=True, slots=True)
-class _Builder:
-    """What is built, how, and where; processes get a copy."""
-
-    configs: Sequence[DatasetConfig]
-    options: BuildOptions
-    folder: Path
-    images: ImageFolder | None
-    progress: bool
-
-    def build(self, split: str, library: Library) -> Iterator[Outcome]:
-        """Write the Parquet files of every config that has this split."""
-        for config in self.configs:
-            if split not in config.splits:
-                continue
-            try:
-                rows = config.rows(library.split(split, config.data), self.options)
-            except SourceMissing as error:
-                reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
-                yield NotBuilt(config.name, split, reason, str(error))
-                continue
-            if rows.table.num_rows == 0:
-                yield NotBuilt(config.name, split, "no row")
-                continue
-            table = conform(rows.table, config.features, f"{config.name}/{split}")
-            tools = {} if config.made_with is None else config.made_with(self.options)
-            statistics = split_statistics(table, split, rows.left_out, tools)
-            features = config.features
-            groups = row_groups(table)
-            present = 0
-            missing = 0
-            if self.images is not None and config.photographs:
-                features = datasets.Features({**config.features, "image": datasets.Image()})
-                names = set(table["file_name"].to_pylist())
-                present = sum(self.images.find(name) is not None for name in names)
-                missing = len(names) - present
-                groups = embed_images(table, self.images, portable_schema(features))
-                n_groups = -(-table.num_rows // IMAGES_AT_ONCE)
-                groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not self.progress))
-            (self.folder / config.name).mkdir(exist_ok=True)
-            shards = write_shards(groups, self.folder / config.name, split)
-            yield SplitSummary(config, split, features, shards, statistics, present, missing)
+def _build_split(
+    split: str,
+    library: Library,
+    *,
+    configs: Sequence[DatasetConfig],
+    options: BuildOptions,
+    folder: Path,
+    images: ImageFolder | None,
+    progress: bool,
+) -> Iterator[Outcome]:
+    """Write the Parquet files of every config that has this split."""
+    for config in configs:
+        if split not in config.splits:
+            continue
+        try:
+            rows = config.rows(library.split(split, config.data), options)
+        except SourceMissing as error:
+            reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
+            yield NotBuilt(config.name, split, reason, str(error))
+            continue
+        if rows.table.num_rows == 0:
+            yield NotBuilt(config.name, split, "no row")
+            continue
+        table = conform(rows.table, config.features, f"{config.name}/{split}")
+        tools = {} if config.made_with is None else config.made_with(options)
+        statistics = split_statistics(table, split, rows.left_out, tools)
+        features = config.features
+        groups = row_groups(table)
+        present = 0
+        missing = 0
+        if images is not None and config.photographs:
+            features = datasets.Features({**config.features, "image": datasets.Image()})
+            names = set(table["file_name"].to_pylist())
+            present = sum(images.find(name) is not None for name in names)
+            missing = len(names) - present
+            groups = embed_images(table, images, portable_schema(features))
+            n_groups = math.ceil(table.num_rows / IMAGES_AT_ONCE)
+            groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not progress))
+        config_folder = folder / config.name
+        config_folder.mkdir(exist_ok=True)
+        yield SplitSummary(
+            config=config,
+            split=split,
+            features=features,
+            shards=write_shards(groups, config_folder, split),
+            statistics=statistics,
+            images_found=present,
+            images_missing=missing,
+        )
 
 
 def _absent_splits(configs: Sequence[DatasetConfig], present: Sequence[str], options: BuildOptions) -> list[Outcome]:

@@ -19,6 +19,9 @@ DOCUMENTS = ("document", "passage", "corpus")
 SENTENCE_TRANSFORMERS_TASKS = {QUERY: "query", GALLERY: "document"}
 """Role to what sentence-transformers calls it."""
 
+LENGTHS_BY_TASK = ("query_expansion", "query_length", "document_length")
+"""Attributes of modules of sentence-transformers that treat queries and documents otherwise."""
+
 
 @dataclass(frozen=True)
 class RoleInput:
@@ -39,27 +42,33 @@ def read_roles(
     """
     is_plain_model = isinstance(model, PreTrainedModel)
     saved: Mapping[str, str | None] = {} if is_plain_model else model.prompts
-    given = {role: Prompt.of(text, saved, f"{role} prompt") for role, text in named.items() if text is not None}
+    prompts_of_caller = {
+        role: Prompt.of(text, saved, f"{role} prompt") for role, text in named.items() if text is not None
+    }
     reads_both = reads_text_with_images(model)
-    for role, prompt in given.items():
+    for role, prompt in prompts_of_caller.items():
         if prompt.after and reads_both:
             raise InvalidOption(
                 f"{role} prompt {str(prompt)!r:.200}: {type(model).__name__} reads a prompt before the item, images "
                 "too; end the prompt with {}"
             )
-    own: dict[str, Prompt] = {}
+    prompts_of_model: dict[str, Prompt] = {}
     if not is_plain_model and model.default_prompt_name is None:
-        documents = next(filter(None, map(saved.get, DOCUMENTS)), None)
-        own = {QUERY: Prompt(saved.get("query") or ""), GALLERY: Prompt(documents or "")}
-    own = {role: prompt for role, prompt in own.items() if role not in given}
-    has_own = any(prompt != NO_PROMPT for prompt in own.values())
-    prompts = {
-        side: {**(own if has_own and plain[side] is None else {}), **given}
-        for side in ("captions", "images")
-        if side == "captions" or reads_both
-    }
-    is_of_model = has_own and any(plain[side] is None for side in prompts)
-    return prompts, "the model" if is_of_model else None
+        document = next(filter(None, map(saved.get, DOCUMENTS)), None)
+        if QUERY not in prompts_of_caller:
+            prompts_of_model[QUERY] = Prompt(saved.get("query") or "")
+        if GALLERY not in prompts_of_caller:
+            prompts_of_model[GALLERY] = Prompt(document or "")
+    has_saved = any(prompt != NO_PROMPT for prompt in prompts_of_model.values())
+    prompts = {}
+    source = None
+    for side in ("captions", "images") if reads_both else ("captions",):
+        if has_saved and plain[side] is None:
+            prompts[side] = prompts_of_model | prompts_of_caller
+            source = "the model"
+        else:
+            prompts[side] = dict(prompts_of_caller)
+    return prompts, source
 
 
 def reads_text_with_images(model: Any) -> bool:  # noqa: ANN401 - any model
@@ -72,10 +81,12 @@ def reads_task(model: Any) -> bool:  # noqa: ANN401 - any model
     if isinstance(model, PreTrainedModel | OpenClip):
         return False
     for module in model.modules():
-        routes = {*getattr(module, "sub_modules", {}), *(task for task, _ in getattr(module, "route_mappings", {}))}
-        lengths = [getattr(module, name, None) for name in ("query_expansion", "query_length", "document_length")]
+        routes = set(getattr(module, "sub_modules", {}))
+        routes.update(task for task, _ in getattr(module, "route_mappings", {}))
+        has_routes = not routes.isdisjoint(SENTENCE_TRANSFORMERS_TASKS.values())
+        has_lengths = any(getattr(module, name, None) for name in LENGTHS_BY_TASK)
         names_task = getattr(module, "_chat_template_declares_task", bool)
-        if not routes.isdisjoint(SENTENCE_TRANSFORMERS_TASKS.values()) or any(lengths) or names_task():
+        if has_routes or has_lengths or names_task():
             return True
     return False
 

@@ -163,15 +163,19 @@ class MetricModule:
         """Every combination of parameters; those in the metric's name may be lists of values."""
         choices: list[list[object]] = []
         for name, value in parameters.items():
-            choices.append(list(value) if name in cls.spec.parameters and isinstance(value, list | tuple) else [value])
-            if not choices[-1]:
-                raise InvalidOption(f"{name} is an empty list; give at least one value")
+            if name in cls.spec.parameters and isinstance(value, list | tuple):
+                if not value:
+                    raise InvalidOption(f"{name} is an empty list; give at least one value")
+                choices.append(list(value))
+            else:
+                choices.append([value])
         return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
 
     @classmethod
     def label(cls, parameters: Parameters) -> str:
         """The name of the result, with the values of parameters in it."""
-        return cls.spec.label(**{name: value for name, value in parameters.items() if name in cls.spec.parameters})
+        shown = {name: value for name, value in parameters.items() if name in cls.spec.parameters}
+        return cls.spec.label(**shown)
 
     @classmethod
     def report(
@@ -187,7 +191,10 @@ class MetricModule:
     def name_values(cls, parameters: Parameters, values: FloatArray, *, per_query: bool) -> Results:
         """Name to the value of one call, and with ``per_query`` to the values of queries."""
         name = cls.label(parameters)
-        return {name: cls.spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
+        results: Results = {name: cls.spec.average(values)}
+        if per_query:
+            results[f"{name}_per_query"] = values.tolist()
+        return results
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
         """Check and add a batch."""

@@ -61,9 +61,8 @@ class SplitTables:
 
     def among(self, image_ids: IntArray) -> SplitTables:
         """The part with these images."""
-        images, captions = (
-            table.filter(np.isin(table["image_id"], image_ids)) for table in (self.images, self.captions)
-        )
+        images = self.images.filter(np.isin(self.images["image_id"], image_ids))
+        captions = self.captions.filter(np.isin(self.captions["image_id"], image_ids))
         return SplitTables(images, captions, self.cut_caption_ids)
 
 
@@ -76,9 +75,10 @@ def read_karpathy(paths: Sequence[Path]) -> dict[str, SplitTables]:
     images = pa.concat_tables([images for images, _ in files]).combine_chunks()
     captions = pa.concat_tables([captions for _, captions in files]).combine_chunks()
     raw_splits = set(pc.unique(images["split"]).to_pylist())
-    splits = {
-        name: _select_split(images, captions, RAW_SPLIT[name]) for name in SPLITS if RAW_SPLIT[name] in raw_splits
-    }
+    splits = {}
+    for name in SPLITS:
+        if RAW_SPLIT[name] in raw_splits:
+            splits[name] = _select_split(images, captions, RAW_SPLIT[name])
     _check_unique(paths, splits)
     return splits
 
