@@ -34,7 +34,7 @@ def bpref(ranks: JudgedRanks) -> FloatArray:
     negatives_above = ranks.places - (total[1:] - total[ranks.indptr[rows]])
     most = n_positives[rows]
     lost = np.minimum(negatives_above, most) / np.maximum(np.minimum(ranks.n_negatives[rows], most), 1)
-    return np.asarray(np.bincount(rows, (1 - lost) * positive, n_positives.size) / n_positives)
+    return np.asarray(ranks.sum((1 - lost) * positive) / n_positives)
 
 
 SPEC = JudgedMetric(

@@ -29,8 +29,7 @@ def false_negatives_at_k(ranks: JudgedRanks, k: int = 10) -> FloatArray:
         [0.2]
     """
     check_whole("false_negatives_at_k: k", k)
-    counted = (ranks.ranks <= k) & (ranks.verdicts == 2)
-    counts = np.bincount(ranks.rows[counted], minlength=ranks.query_ids.size)
+    counts = ranks.count((ranks.ranks <= k) & (ranks.verdicts == 2))
     return np.asarray(counts / np.minimum(k, ranks.n_gallery))
 
 

@@ -41,7 +41,7 @@ def inf_ap(ranks: JudgedRanks) -> FloatArray:
     share_above = (ranks.ranks - 1) / ranks.ranks
     precision = (positives_above + EPSILON) / (judged_above + 2 * EPSILON)
     terms = (1 / ranks.ranks + share_above * precision) * positive
-    return np.asarray(np.bincount(rows, terms, n_positives.size) / n_positives)
+    return np.asarray(ranks.sum(terms) / n_positives)
 
 
 SPEC = JudgedMetric(

@@ -29,7 +29,7 @@ def judged_at_k(ranks: JudgedRanks, k: int = 10) -> FloatArray:
         [0.4]
     """
     check_whole("judged_at_k: k", k)
-    counts = np.bincount(ranks.rows[ranks.ranks <= k], minlength=ranks.query_ids.size)
+    counts = ranks.count(ranks.ranks <= k)
     return np.asarray(counts / np.minimum(k, ranks.n_gallery))
 
 

@@ -10,11 +10,12 @@ from string import Formatter
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Criterion
-from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.ids import find_fold_rows
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.types.ids import find_fold_rows, number_within
 
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
 """Unit of a value to the factor with which it is shown."""
@@ -84,7 +85,7 @@ class Spec:
     def check_kind(self) -> None:
         """Raise InvalidOption or UnknownName if what the kind adds is incomplete or wrong."""
 
-    def check_arguments(self, field_name: str, function: Callable[..., FloatArray], *arguments: str) -> None:
+    def check_arguments(self, field_name: str, function: Callable[..., object], *arguments: str) -> None:
         """Raise InvalidOption if a function of this declaration does not take these arguments by name."""
         for argument in arguments:
             if argument not in inspect.signature(function).parameters:
@@ -147,16 +148,55 @@ class BestRank:
     """A query's value depends only on the rank of its best positive."""
 
 
+Term = Callable[..., NDArray[np.generic]]
+"""Maps the place of each positive among those of its query, its rank, R and a metric's parameters to a number."""
+
+
 @dataclass(frozen=True, slots=True)
 class SumOver:
-    """A query's value is the sum of a term over its positives.
+    """A query's value is the sum of a term over its positives that are ranked.
 
     Attributes:
-        term: maps the place of each positive among those of its query, its rank, R and the metric's parameters to what
-            it adds.
+        term: the number that each positive adds.
+
+    Example:
+        >>> def term(order, ranks, n_positives):
+        ...     return 1 / ranks
+        >>> SumOver(term).compute(PositiveRanks.of([[2, 4], [1]])).tolist()
+        [0.75, 1.0]
     """
 
-    term: Callable[..., FloatArray]
+    term: Term
+
+    def compute(self, ranks: PositiveRanks, **parameters: int) -> FloatArray:
+        """(Q,) values of a metric with these parameters."""
+        order = number_within(np.diff(ranks.indptr)) + 1
+        return ranks.sum(self.term(order, ranks.ranks, ranks.n_positives[ranks.rows], **parameters))
+
+    def share(self, order: IntArray, ranks: IntArray, n_positives: IntArray, **parameters: int) -> FloatArray:
+        """(P,) what each positive adds to a value."""
+        return np.asarray(self.term(order, ranks, n_positives, **parameters))
+
+
+class MeanOver(SumOver):
+    """A query's value is the mean of a term over its R positives; those that are not ranked add 0.
+
+    Example:
+        >>> def term(order, ranks, n_positives):
+        ...     return 1 / ranks
+        >>> MeanOver(term).compute(PositiveRanks.of([[2, 4], [1]])).tolist()
+        [0.375, 1.0]
+    """
+
+    __slots__ = ()
+
+    def compute(self, ranks: PositiveRanks, **parameters: int) -> FloatArray:
+        """(Q,) values of a metric with these parameters."""
+        return super().compute(ranks, **parameters) / ranks.n_positives
+
+    def share(self, order: IntArray, ranks: IntArray, n_positives: IntArray, **parameters: int) -> FloatArray:
+        """(P,) what each positive adds to a value: its term over R."""
+        return super().share(order, ranks, n_positives, **parameters) / n_positives
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +223,8 @@ class RankMetric(Spec):
         """Check that bounds can follow from what it depends on."""
         if self.aggregate not in ("mean", "median"):
             raise UnknownName(f"aggregate of metric {self.name}", self.aggregate, ("mean", "median"))
-        if self.term is not None:
-            self.check_arguments("term", self.term, *self.parameters)
+        if isinstance(self.depends_on, SumOver):
+            self.check_arguments("term", self.depends_on.term, *self.parameters)
             if self.aggregate == "median":
                 raise InvalidOption(f"metric {self.name}: the expected median of sums is unknown; depend on BestRank()")
 
@@ -194,9 +234,9 @@ class RankMetric(Spec):
         return isinstance(self.depends_on, BestRank)
 
     @property
-    def term(self) -> Callable[..., FloatArray] | None:
-        """What each positive adds, for a sum over positives."""
-        return self.depends_on.term if isinstance(self.depends_on, SumOver) else None
+    def share(self) -> Callable[..., FloatArray] | None:
+        """What each positive adds to a value, for a sum or mean over positives; see :meth:`SumOver.share`."""
+        return self.depends_on.share if isinstance(self.depends_on, SumOver) else None
 
 
 @dataclass(frozen=True, slots=True)

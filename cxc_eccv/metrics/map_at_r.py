@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.chances import RandomOrder
-from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
+from cxc_eccv.metrics.kinds import JudgedMetric, MeanOver, RankMetric
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
-from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judgments import choose_ranks
+
+
+def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
+    """The precision at the rank of each positive in the top R; 0 below."""
+    return np.asarray(order / ranks * (ranks <= n_positives))
+
+
+PRECISION = MeanOver(term)
 
 
 def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -37,17 +44,7 @@ def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -
         >>> map_at_r(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    ranks = choose_ranks(ranks, judged_only=judged_only)
-    rows = ranks.rows
-    within = number_within(np.diff(ranks.indptr))
-    precision = (within + 1) / ranks.ranks
-    counted = precision * (ranks.ranks <= ranks.n_positives[rows])
-    return np.asarray(np.bincount(rows, weights=counted, minlength=ranks.query_ids.size) / ranks.n_positives)
-
-
-def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
-    """The contribution of one positive to mAP@R: the precision at its rank, over R."""
-    return np.asarray(order / ranks * (ranks <= n_positives) / n_positives)
+    return PRECISION.compute(choose_ranks(ranks, judged_only=judged_only))
 
 
 def chance(order: RandomOrder) -> float:
@@ -64,7 +61,7 @@ def chance(order: RandomOrder) -> float:
 SPEC = RankMetric(
     map_at_r,
     "mAP@R",
-    depends_on=SumOver(term),
+    depends_on=PRECISION,
     chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -64,7 +64,7 @@ def _of_judged_items(condensed: PositiveRanks, k: int) -> FloatArray:
     check_whole("ndcg_at_k: k", k)
     gains = np.where(condensed.ranks <= k, 1 / np.log2(condensed.ranks + 1), 0.0)
     ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(condensed.n_positives, k) - 1]
-    return np.asarray(np.bincount(condensed.rows, gains, condensed.query_ids.size) / ideal)
+    return np.asarray(condensed.sum(gains) / ideal)
 
 
 def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:

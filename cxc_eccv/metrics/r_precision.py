@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.metrics.chances import RandomOrder
-from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
+from cxc_eccv.metrics.kinds import JudgedMetric, MeanOver, RankMetric
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.judgments import choose_ranks
+
+
+def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> NDArray[np.bool_]:
+    """Whether each positive is in the top R."""
+    return ranks <= n_positives
+
+
+HITS = MeanOver(term)
 
 
 def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -35,15 +44,7 @@ def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False
         >>> r_precision(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    ranks = choose_ranks(ranks, judged_only=judged_only)
-    found = ranks.ranks <= ranks.n_positives[ranks.rows]
-    hits = np.bincount(ranks.rows, weights=found, minlength=ranks.query_ids.size)
-    return np.asarray(hits / ranks.n_positives)
-
-
-def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
-    """The contribution of one positive to R-Precision."""
-    return np.asarray((ranks <= n_positives) / n_positives)
+    return HITS.compute(choose_ranks(ranks, judged_only=judged_only))
 
 
 def chance(order: RandomOrder) -> float:
@@ -55,7 +56,7 @@ def chance(order: RandomOrder) -> float:
 SPEC = RankMetric(
     r_precision,
     "R-Precision",
-    depends_on=SumOver(term),
+    depends_on=HITS,
     chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -205,5 +205,4 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
 
 def count_reachable(judgments: Judgments) -> IntArray:
     """(Q,) number of positives that each query ranks."""
-    entries = entries_in_own_fold(judgments)
-    return np.bincount(judgments.rows[entries], minlength=judgments.query_ids.size)
+    return judgments.count(entries_in_own_fold(judgments))

@@ -54,8 +54,42 @@ def other_side(side: str) -> str:
     return SIDES[1 - SIDES.index(side)]
 
 
+class _PerQuery:
+    """Entries of Q queries, of which those of query q stand at ``indptr[q]:indptr[q + 1]``."""
+
+    __slots__ = ()
+
+    query_ids: IntArray
+    indptr: IntArray
+
+    @property
+    def rows(self) -> IntArray:
+        """(P,) position of the query of every entry."""
+        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+
+    def sum(self, terms: NDArray[np.generic]) -> FloatArray:
+        """(Q,) sum of (P,) numbers or flags over the entries of each query; 0 for a query without any.
+
+        Example:
+            >>> ranks = PositiveRanks.of([[2, 4], [1], []], n_positives=[2, 1, 1])
+            >>> ranks.sum(1 / ranks.ranks).tolist()
+            [0.75, 1.0, 0.0]
+        """
+        return np.asarray(np.bincount(self.rows, weights=terms, minlength=self.query_ids.size), dtype=np.float64)
+
+    def count(self, chosen: NDArray[np.bool_] | IntArray) -> IntArray:
+        """(Q,) number of entries of each query that (P,) flags or positions choose.
+
+        Example:
+            >>> ranks = PositiveRanks.of([[2, 4], [1]])
+            >>> ranks.count(ranks.ranks <= 2).tolist()
+            [1, 1]
+        """
+        return np.bincount(self.rows[chosen], minlength=self.query_ids.size)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Judgments:
+class Judgments(_PerQuery):
     """Positives per query (qrels) in compressed sparse row form.
 
     Row ``q`` of the matrix is ``indices[indptr[q]:indptr[q + 1]]``, ascending positions in
@@ -209,9 +243,9 @@ class Judgments:
         keeps_item = ~np.isin(self.gallery_ids, gallery_ids)
         keeps_entry = keeps_query[rows] & keeps_item[self.indices]
         is_positive = keeps_entry if self.gains is None else keeps_entry & (self.gains > 0)
-        keeps_query &= np.bincount(rows[is_positive], minlength=keeps_query.size) > 0
+        keeps_query &= self.count(is_positive) > 0
         keeps_entry &= keeps_query[rows]
-        counts = np.bincount(rows[keeps_entry], minlength=keeps_query.size)
+        counts = self.count(keeps_entry)
         new_positions = np.cumsum(keeps_item) - 1
         return replace(
             self,
@@ -240,12 +274,7 @@ class Judgments:
         """
         if self.gains is None:
             return self.n_positives
-        return np.bincount(self.rows[self.gains > 0], minlength=self.query_ids.size) + self.unreachable
-
-    @property
-    def rows(self) -> IntArray:
-        """(P,) query position of every entry of ``indices``."""
-        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+        return self.count(self.gains > 0) + self.unreachable
 
     @property
     def folds(self) -> tuple[IntArray, IntArray]:
@@ -377,7 +406,7 @@ def _check_degrees(judgments: Judgments, gains: FloatArray, metric: str) -> None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PositiveRanks:
+class PositiveRanks(_PerQuery):
     """Ranks of all positives of every query under the pessimistic tie rule.
 
     Attributes:
@@ -447,11 +476,6 @@ class PositiveRanks:
         )
 
     @property
-    def rows(self) -> IntArray:
-        """(P,) position of the query of every rank."""
-        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
-
-    @property
     def best(self) -> IntArray:
         """(Q,) rank of the best positive; gallery size + 1 where all positives are unreachable."""
         worst = self.n_gallery + 1
@@ -461,7 +485,7 @@ class PositiveRanks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedRanks:
+class JudgedRanks(_PerQuery):
     """Ranks of all judged items of every query under the pessimistic tie rule: of equal ones negatives stand first.
 
     Attributes:
@@ -495,7 +519,7 @@ class JudgedRanks:
         sizes = np.diff(self.indptr)
         # All judged items as if they were positives: the same checks.
         PositiveRanks(self.query_ids, self.indptr, self.ranks, np.maximum(sizes, 1), self.n_gallery, self.ties)
-        bad = np.flatnonzero(self.n_positives < np.bincount(self.rows[self.positive], minlength=sizes.size))
+        bad = np.flatnonzero(self.n_positives < self.count(self.positive))
         if bad.size or not self.n_positives.all():
             raise MalformedRun(
                 "R of a query is less than its positives, or 0; R counts every positive and is at least 1"
@@ -519,11 +543,6 @@ class JudgedRanks:
         )
 
     @property
-    def rows(self) -> IntArray:
-        """(P,) position of the query of every judged item."""
-        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
-
-    @property
     def positive(self) -> NDArray[np.bool_]:
         """(P,) whether people called the item a match."""
         return self.verdicts > 0
@@ -531,7 +550,7 @@ class JudgedRanks:
     @property
     def n_negatives(self) -> IntArray:
         """(Q,) judged negatives."""
-        return np.bincount(self.rows[~self.positive], minlength=self.query_ids.size)
+        return self.count(~self.positive)
 
     @property
     def places(self) -> IntArray:
@@ -542,7 +561,7 @@ class JudgedRanks:
     def judged_only(self) -> PositiveRanks:
         """The ranks of the positives in a gallery of judged items alone, the condensed list."""
         kept = self.positive
-        counts = np.bincount(self.rows[kept], minlength=self.query_ids.size)
+        counts = self.count(kept)
         unreachable = self.n_positives - counts
         sizes = np.diff(self.indptr) + unreachable
         places = self.places[kept]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cxc_eccv.metrics.kinds import RankMetric, SumOver
+from cxc_eccv.metrics.kinds import MeanOver, RankMetric
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 __all__ = ["SPEC", "positives_found_at_k"]
+
+
+def term(_order: IntArray, ranks: IntArray, _n_positives: IntArray, k: int) -> NDArray[np.bool_]:
+    """Whether each positive is in the top K."""
+    return ranks <= k
+
+
+FOUND = MeanOver(term)
 
 
 def positives_found_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
@@ -29,20 +38,13 @@ def positives_found_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
         >>> positives_found_at_k(PositiveRanks.of([[2, 9, 11], [1]]), k=10).round(2).tolist()
         [0.67, 1.0]
     """
-    rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
-    found = np.bincount(rows, weights=ranks.ranks <= k, minlength=ranks.query_ids.size)
-    return np.asarray(found / ranks.n_positives)
-
-
-def term(_order: IntArray, ranks: IntArray, n_positives: IntArray, k: int) -> FloatArray:
-    """What each positive adds."""
-    return (ranks <= k) / n_positives
+    return FOUND.compute(ranks, k=k)
 
 
 SPEC = RankMetric(
     positives_found_at_k,
     "positives found@{k}",
-    depends_on=SumOver(term),
+    depends_on=FOUND,
     parameters={"k": (1, 5, 10)},
     citation="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008",
 )

@@ -106,5 +106,5 @@ def test_value_depends_on_what_is_declared(name):
         if spec.best_rank:
             assert value == spec.function(PositiveRanks.of([ranks[:1].tolist()], n_positives=[1]), **parameters).item()
         else:
-            terms = spec.term(np.arange(1, ranks.size + 1), ranks, np.full(ranks.size, total), **parameters)
-            assert value == pytest.approx(terms.sum())
+            shares = spec.share(np.arange(1, ranks.size + 1), ranks, np.full(ranks.size, total), **parameters)
+            assert value == pytest.approx(shares.sum())

@@ -130,6 +130,7 @@ GROUPS = {
                     "RankMetric",
                     "BestRank",
                     "SumOver",
+                    "MeanOver",
                     "JudgedMetric",
                     "TopMetric",
                     "PlausibleMetric",

@@ -17,8 +17,8 @@ from cxc_eccv.types.judgments import orient
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
 """Maps (P,) image and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
 
-Term = Callable[[IntArray, IntArray, IntArray], FloatArray]
-"""``Spec.term``: maps the place among the positives, the rank and R to the contribution of each positive."""
+Share = Callable[[IntArray, IntArray, IntArray], FloatArray]
+"""``RankMetric.share``: maps the place among the positives, the rank and R to what each positive adds to a value."""
 
 QUERIES_AT_ONCE = 256
 NUMBERS_AT_ONCE = 2**22
@@ -112,14 +112,14 @@ def _count_many(probabilities: FloatArray) -> FloatArray:
     return np.clip(chances[0, : probabilities.size + 1], 0, 1)
 
 
-def expect_sums(term: Term, retrieved: Retrieved, chances: FloatArray) -> FloatArray:
-    """(Q,) expected values of a metric that sums ``Spec.term`` over positives."""
+def expect_sums(share: Share, retrieved: Retrieved, chances: FloatArray) -> FloatArray:
+    """(Q,) expected values of a metric that sums ``RankMetric.share`` over positives."""
     return np.concatenate(
-        [_expect_some_sums(term, retrieved, chances, start) for start in range(0, len(chances), QUERIES_AT_ONCE)]
+        [_expect_some_sums(share, retrieved, chances, start) for start in range(0, len(chances), QUERIES_AT_ONCE)]
     )
 
 
-def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
+def _expect_some_sums(share: Share, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
     """The expected values of a block of queries from ``start``."""
     rows = slice(start, start + QUERIES_AT_ONCE)
     block = chances[rows]
@@ -137,7 +137,7 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     places = np.minimum(known - 1, depth)
     none_tied = np.ones((owners.size, 1))
     around = above[places, owners], none_tied, below[places, owners]
-    sums = _sum_terms(term, order, known, total[owners], around)
+    sums = _sum_shares(share, order, known, total[owners], around)
     values = np.bincount(owners, weights=sums, minlength=n_queries)
 
     # New positives, each with its probability.
@@ -145,7 +145,7 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     order = retrieved.above[rows][owners, places] + 1
     lowest = retrieved.lowest[rows][owners, places]
     around = above[places, owners], tied[places, owners], below[ends[owners, places] + 1, owners]
-    sums = _sum_terms(term, order, lowest, total[owners] + 1, around)
+    sums = _sum_shares(share, order, lowest, total[owners] + 1, around)
     return np.asarray(values + np.bincount(owners, weights=sums * block[owners, places], minlength=n_queries))
 
 
@@ -167,10 +167,10 @@ def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, Fl
     return np.stack(above), np.stack(tied)[..., :widest], np.stack(below)
 
 
-def _sum_terms(
-    term: Term, order: IntArray, ranks: IntArray, n_positives: IntArray, chances: tuple[FloatArray, ...]
+def _sum_shares(
+    share: Share, order: IntArray, ranks: IntArray, n_positives: IntArray, chances: tuple[FloatArray, ...]
 ) -> FloatArray:
-    """(P,) expected terms of P positives, from (P, N), (P, A) and (P, M) probabilities of label counts.
+    """(P,) expected shares of P positives, from (P, N), (P, A) and (P, M) probabilities of label counts.
 
     A label above a positive adds one to its place, one below it in its tie lifts it by a rank, and each adds one to R.
     """
@@ -181,7 +181,7 @@ def _sum_terms(
     for start in range(0, order.size, step):
         some = slice(start, start + step)
         places, standing, total = (values[some, None, None, None] for values in (order, ranks, n_positives))
-        terms = term(places + above, np.maximum(standing - tied, 1), total + (above + tied + below))
-        terms = (terms @ chances[2][some, None, :, None])[..., 0]
-        sums[some] = np.einsum("pna,pn,pa->p", terms, chances[0][some], chances[1][some])
+        shares = share(places + above, np.maximum(standing - tied, 1), total + (above + tied + below))
+        shares = (shares @ chances[2][some, None, :, None])[..., 0]
+        sums[some] = np.einsum("pna,pn,pa->p", shares, chances[0][some], chances[1][some])
     return sums

@@ -58,8 +58,8 @@ def find_rank_extremes(variant: Variant[RankMetric], retrieved: Retrieved) -> tu
 def _expect(variant: Variant[RankMetric], retrieved: Retrieved, chances: FloatArray) -> float:
     """The expected value of a metric of ranks."""
     spec = variant.spec
-    if spec.term is not None:
-        return float(expect_sums(partial(spec.term, **variant.parameters), retrieved, chances).mean())
+    if spec.share is not None:
+        return float(expect_sums(partial(spec.share, **variant.parameters), retrieved, chances).mean())
     values, weights = expect_best(variant.compute, retrieved, chances)
     if spec.aggregate == "mean":
         return float((values * weights).sum(1).mean())

@@ -149,11 +149,11 @@ def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
     """The judgments of one fold; positives outside it are unreachable."""
     inside = ranked[labelled.indices]
     kept = inside & asked[labelled.rows]
-    lost = np.bincount(labelled.rows[~inside], minlength=asked.size)
+    lost = labelled.count(~inside)
     return Judgments(
         labelled.query_ids[asked],
         labelled.gallery_ids[ranked],
-        make_indptr(np.bincount(labelled.rows[kept], minlength=asked.size)[asked]),
+        make_indptr(labelled.count(kept)[asked]),
         (np.cumsum(ranked) - 1)[labelled.indices[kept]],
         (labelled.unreachable + lost)[asked],
         labelled.without_self,

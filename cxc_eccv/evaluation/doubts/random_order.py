@@ -71,7 +71,7 @@ def _find_outranked(ranks: PositiveRanks) -> tuple[FloatArray, FloatArray, str] 
     above = (ranks.ranks + helped.ranks) / 2 - 1 - number_within(counts)
     others = ranks.n_gallery - counts
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = 1 - np.bincount(ranks.rows, above, counts.size) / counts / others
+        shares = 1 - ranks.sum(above) / counts / others
     return shares, np.full(shares.shape, 0.5), "they outrank {} of the other items"
 
 
