@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -248,10 +249,10 @@ def measure_request(run: Run, request: Request, library: Library) -> list[tuple[
     with one_blas_thread():
         ranker = ranked(run, request.make_options())
         parts = measure(ranker, plan_run(ranker, request, library))
-    metrics = [each for part in parts for each in part.metrics]
+    metrics = chain.from_iterable(part.metrics for part in parts)
     computed = [(variant, result) for variant, result in metrics if variant.label not in result.errors]
     if not computed:
-        raise_all(error for part in parts for error in part.errors.values())
+        raise_all(chain.from_iterable(part.errors.values() for part in parts))
     return computed
 
 

@@ -26,10 +26,10 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, find_positions, find_sides
 
-GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
+QUERIES_SHOWN = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
 
-SHOWN_ITEMS = 10
+ITEMS_SHOWN = 10
 
 
 def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
@@ -52,11 +52,8 @@ def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
     for direction in directions:
         merged = merge(whole, direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
-        chosen = [
-            query
-            for query in chosen_queries(ranks, direction, linked=not plan.sources)
-            if query.query_id in asked  # others have positives only outside the gallery
-        ]
+        queries = choose_queries(ranks, direction, linked=not plan.sources)
+        chosen = [query for query in queries if query.query_id in asked]  # others have no positive in the gallery
         try:
             positives = part.cut(_positives(merged, direction, chosen), direction)
             top = _find_top(ranker, direction, positives)
@@ -70,7 +67,7 @@ def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ExampleQuery:
     """One query to show; a rank is None if the labels do not judge the query or its ranking holds no positive."""
 
     query_id: int
@@ -79,7 +76,7 @@ class Chosen:
     best_rank: int | None
 
 
-def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bool = True) -> list[Chosen]:
+def choose_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bool = True) -> list[ExampleQuery]:
     """The queries to show of one direction, group by group.
 
     ``label_dependent``: a right item is among the top ten, and the gap between the best rank under COCO and under all
@@ -89,7 +86,7 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bo
     queries, by_task = align(ranks, direction)
     best = np.fmin.reduce(list(by_task.values()))
     coco = by_task[COCO] if linked and COCO in by_task else np.full_like(best, np.nan)
-    judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
+    judged = ~np.isnan(coco) & (best <= ITEMS_SHOWN)
     # A positive that no ranking holds counts as ranked behind every gallery.
     gap = np.where(judged, np.minimum(coco, 2**40) - best, 0)
     taken = np.zeros(queries.size, dtype=bool)
@@ -100,16 +97,19 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bo
         ("plain", np.arange(queries.size)),
     ):
         free = places[~taken[places]]
-        number = GROUPS[group]
+        number = QUERIES_SHOWN[group]
         if group == "plain" and free.size > number:  # at even distances
             free = free[(np.arange(number) * free.size) // number + free.size // (2 * number)]
         shown = free[:number]
         taken[shown] = True
-        chosen += [Chosen(int(queries[q]), group, _known(coco[q]), _known(best[q])) for q in shown]
+        for place in shown:
+            coco_rank = _keep_finite(coco[place])
+            best_rank = _keep_finite(best[place])
+            chosen.append(ExampleQuery(int(queries[place]), group, coco_rank, best_rank))
     return chosen
 
 
-def _known(rank: float) -> int | None:
+def _keep_finite(rank: float) -> int | None:
     return int(rank) if np.isfinite(rank) else None
 
 
@@ -130,7 +130,7 @@ def read_categories(tasks: Iterable[Task]) -> bool:
     return any(task.parts_with("matches") for task in tasks)
 
 
-def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
+def _positives(merged: MergedPairs, direction: str, chosen: Sequence[ExampleQuery]) -> Judgments:
     """The positives of the chosen queries under all labels."""
     query_ids = np.array([query.query_id for query in chosen])
     pair_queries = merged.query_ids[merged.queries]
@@ -143,7 +143,7 @@ def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) ->
 
 
 def _find_top(ranker: Ranked, direction: str, judgments: Judgments) -> TopK:
-    depth = ranker.limit_depth(SHOWN_ITEMS, judgments, direction)
+    depth = ranker.limit_depth(ITEMS_SHOWN, judgments, direction)
     if not depth:
         raise RunTooShallow(f"a {direction} ranking to show holds only its query")
     return ranker.find_top(judgments, direction, depth)
@@ -152,7 +152,7 @@ def _find_top(ranker: Ranked, direction: str, judgments: Judgments) -> TopK:
 def _table(
     merged: MergedPairs,
     direction: str,
-    chosen: Sequence[Chosen],
+    chosen: Sequence[ExampleQuery],
     top: TopK,
     split: Split,
     *,
@@ -183,16 +183,17 @@ def _table(
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
-def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -> dict[str, object]:
+def _columns_of_queries(chosen: Sequence[ExampleQuery], positive: NDArray[np.bool_]) -> dict[str, object]:
     # A source without a task, or a tie between positives of several sources, can place a positive higher than any task
     # does: a positive among the shown items decides the best rank.
     in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1.0, np.inf)
     best = np.minimum([query.best_rank or np.inf for query in chosen], in_sight)
-    depth = positive.shape[1]
+    best_ranks = [_keep_finite(rank) for rank in best]
+    rows = np.repeat(np.arange(len(chosen)), positive.shape[1]).tolist()
     return {
-        "group": [query.group for query in chosen for _ in range(depth)],
-        "coco_rank": [query.coco_rank for query in chosen for _ in range(depth)],
-        "best_rank": [_known(rank) for rank in best for _ in range(depth)],
+        "group": [chosen[row].group for row in rows],
+        "coco_rank": [chosen[row].coco_rank for row in rows],
+        "best_rank": [best_ranks[row] for row in rows],
     }
 
 
@@ -245,5 +246,6 @@ def _captions(split: Split, ids: IntArray, *, of_images: bool) -> pa.ListArray:
 def _same_categories(split: Split, images: IntArray, others: IntArray) -> pa.BooleanArray:
     """Whether two images show the same categories (a plausible match at zeta 0); null if either shows none."""
     sets = split.categories()
-    left, right = (sets.present[find_positions(ids, sets.image_ids)[0]] for ids in (images, others))
+    left = sets.present[find_positions(images, sets.image_ids)[0]]
+    right = sets.present[find_positions(others, sets.image_ids)[0]]
     return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))

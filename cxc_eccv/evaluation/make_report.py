@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,10 @@ def make_report(
 
     Raises an error for every named task of which nothing was computed, and for answers about no number of the report.
     """
-    shown = [row for each in scored for row in each.rows if row.variant.shown]
-    reasons = plan.skipped | {key: reason for each in scored for key, reason in each.reasons.items()}
+    shown = list(chain.from_iterable(each.shown for each in scored))
+    reasons = dict(plan.skipped)
+    for each in scored:
+        reasons |= each.reasons
     table = per_query_table(shown) if plan.request.per_query else None
     provenance = describe_evaluation(plan, scored, ranker)
     report = Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
@@ -86,9 +89,14 @@ def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
     if tasks == "all":
         return
     computed = {result.task for result in report.results}
-    reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
-    names = dict.fromkeys(key.partition("/")[0] for key in reasons)
-    by_task = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
+    by_task: dict[str, list[str]] = {}
+    for key, reason in report.skipped.items():
+        name, is_part, _ = key.partition("/")
+        if name in computed:
+            continue
+        reasons = by_task.setdefault(name, [])
+        if is_part:
+            reasons.append(reason)
     raise_all(
         RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(why))) for name, why in by_task.items()
     )

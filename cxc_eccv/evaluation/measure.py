@@ -38,13 +38,18 @@ class MeasuredPart:
     @property
     def metrics(self) -> list[tuple[Variant[Any], PassResult[Any]]]:
         """Each metric, in the order of the plan, with what it is computed from."""
-        of_labels = {variant.label: each for each in self.results for variant in each.metric_input.variants}
-        return [(variant, of_labels[variant.label]) for variant in self.part.variants if variant.label in of_labels]
+        by_label: dict[str, PassResult[Any]] = {}
+        for result in self.results:
+            by_label |= {variant.label: result for variant in result.metric_input.variants}
+        return [(variant, by_label[variant.label]) for variant in self.part.variants if variant.label in by_label]
 
     @property
     def errors(self) -> dict[str, CxcEccvError]:
         """Label to error, for the metrics that cannot be computed."""
-        return {label: error for each in self.results for label, error in each.errors.items()}
+        errors: dict[str, CxcEccvError] = {}
+        for result in self.results:
+            errors |= result.errors
+        return errors
 
 
 def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
@@ -115,11 +120,16 @@ def find_unknown_ids(
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
+    """The ids of one side in all splits of the collections; none if a raw file is missing."""
+    splits: list[Split] = []
     try:
-        splits = [library.split(name, each) for each in set(collections) for name in library.read_splits(each)]
+        for collection in set(collections):
+            splits += [library.split(name, collection) for name in library.read_splits(collection)]
     except SourceMissing:
         return np.empty(0, dtype=np.int64)
     if side == "images":
         return find_distinct(np.concatenate([split.image_ids for split in splits]))
-    captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
-    return find_distinct(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
+    captions = [split.caption_ids for split in splits]
+    cut = [split.cut_caption_ids for split in splits]
+    unreachable = np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)
+    return find_distinct(np.concatenate([*captions, *cut, unreachable]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class Plan:
     @property
     def inputs(self) -> list[MetricInput[Any, Any]]:
         """The inputs of all parts."""
-        return [each for part in self.parts for each in part.inputs]
+        return list(chain.from_iterable(part.inputs for part in self.parts))
 
 
 class ChosenTask(NamedTuple):
@@ -84,9 +85,7 @@ def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: 
     labels: tuple[str, ...] = ()
     if request.sources is not None or library.table_names:
         labels = find_sources(request.sources, library, request.split)
-    parts: list[PlannedPart] = []
     skipped: dict[str, str] = {}
-    refused: list[CxcEccvError] = []
     choice = _choose_tasks(request, rankable, library, skipped)
     chosen = [each._replace(task=relabel(each.task, labels)) for each in choice]
     collections = [each.task.collection for each in chosen] or [COCO]
@@ -95,45 +94,32 @@ def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: 
     plan = Plan(
         request=request,
         library=library,
-        parts=parts,
+        parts=[],
         wholes={},
         skipped=skipped,
-        refused=refused,
+        refused=[],
         splits=splits,
         restriction=_describe_parts(request, tuple(splits.values()), unreadable),
         sources=labels,
     )
     for each in chosen:
-        task = each.task
-        named = each.is_named
-        remedy = keep_labels(request.sources, library)
-        if labels and (reason := why_not_relabelled(task, remedy)) is not None:
-            skipped[task.name] = reason
-            if named:
-                refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
-            continue
-        try:
-            of_task, reasons = _plan_parts(plan, rankable, each)
-        except (InvalidOption, SourceMissing) as error:
-            refused.append(error)
-            continue
-        parts += of_task
-        skipped |= reasons
-    _refuse_idle_judge(request, parts)
+        _plan_task(plan, rankable, each)
+    _refuse_idle_judge(request, plan.inputs)
     metrics = request.metric_names
-    if metrics is not None and request.tasks != "all" and not refused:
-        refused += _find_undefined(metrics, chosen)
-    if metrics is not None and request.tasks == "all" and not parts and not refused:
-        why = "; ".join(dict.fromkeys(skipped.values()))
-        raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
+    if metrics is not None and not plan.refused:
+        if request.tasks != "all":
+            plan.refused.extend(_find_undefined(metrics, chosen))
+        elif not plan.parts:
+            why = "; ".join(dict.fromkeys(skipped.values()))
+            raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return plan
 
 
-def _refuse_idle_judge(request: Request, parts: Sequence[PlannedPart]) -> None:
+def _refuse_idle_judge(request: Request, inputs: Sequence[MetricInput[Any, Any]]) -> None:
     """Refuse a judge whom no metric would ask."""
-    if request.judge is None or request.bounds or not parts:
+    if request.judge is None or request.bounds or not inputs:
         return
-    variants = [variant for part in parts for each in part.inputs for variant in each.variants]
+    variants = chain.from_iterable(each.variants for each in inputs)
     if not any(getattr(variant.spec, "has_policy", False) for variant in variants):
         raise InvalidOption(
             "judge (--judge): none of these metrics asks it; it labels pairs for Entail@K, of the task entailment, and "
@@ -141,54 +127,88 @@ def _refuse_idle_judge(request: Request, parts: Sequence[PlannedPart]) -> None:
         )
 
 
-def _choose_tasks(
-    request: Request, rankable: Rankable, library: Library, skipped: dict[str, str]
-) -> Iterator[ChosenTask]:
+def _choose_tasks(request: Request, rankable: Rankable, library: Library, skipped: dict[str, str]) -> list[ChosenTask]:
     """The tasks that the user named; for "all", those of the run's collections."""
     if request.tasks == "all":
-        has_searched = library.label_names != library.table_names
-        known = [task for task in tasks().values() if not task.of_label_files or has_searched]
-        reasons = collections_held([task.collection for task in known], rankable, library, request.split)
-        for task in known:
-            if reasons[task.collection] is None:
-                yield ChosenTask(task, task.part_names, is_named=False)
-            else:
-                skipped[task.name] = str(reasons[task.collection])
-        return
-    chosen: dict[str, list[str]] = {}
-    for name in [request.tasks] if isinstance(request.tasks, str) else request.tasks:
+        return _choose_tasks_of_run(request, rankable, library, skipped)
+    names = [request.tasks] if isinstance(request.tasks, str) else request.tasks
+    parts_named: dict[str, list[str]] = {}
+    for name in names:
         task_name, _, part = name.partition("/")
         task = registry.task(task_name)
         if part and part not in task.part_names:
             raise UnknownName(f"direction of {task_name}", part, task.part_names)
-        chosen.setdefault(task.name, []).extend([part] if part else task.part_names)
-    yield from (
-        ChosenTask(registry.task(name), tuple(dict.fromkeys(parts)), is_named=True) for name, parts in chosen.items()
-    )
+        parts_named.setdefault(task.name, []).extend([part] if part else task.part_names)
+    chosen = []
+    for name, parts in parts_named.items():
+        distinct = tuple(dict.fromkeys(parts))
+        chosen.append(ChosenTask(registry.task(name), distinct, is_named=True))
+    return chosen
+
+
+def _choose_tasks_of_run(
+    request: Request, rankable: Rankable, library: Library, skipped: dict[str, str]
+) -> list[ChosenTask]:
+    """The tasks of the collections that the run is about; the reasons of others are added to ``skipped``."""
+    has_searched = library.label_names != library.table_names
+    known = [task for task in tasks().values() if not task.of_label_files or has_searched]
+    reasons = collections_held([task.collection for task in known], rankable, library, request.split)
+    chosen = []
+    for task in known:
+        reason = reasons[task.collection]
+        if reason is None:
+            chosen.append(ChosenTask(task, task.part_names, is_named=False))
+        else:
+            skipped[task.name] = reason
+    return chosen
+
+
+def _plan_task(plan: Plan, rankable: Rankable, chosen: ChosenTask) -> None:
+    """Add the parts of a task to the plan, or the reason why it is left out."""
+    task = chosen.task
+    if plan.sources:
+        reason = why_not_relabelled(task, keep_labels(plan.request.sources, plan.library))
+        if reason is not None:
+            plan.skipped[task.name] = reason
+            if chosen.is_named:
+                plan.refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
+            return
+    try:
+        parts, reasons = _plan_parts(plan, rankable, chosen)
+    except (InvalidOption, SourceMissing) as error:
+        plan.refused.append(error)
+        return
+    plan.parts.extend(parts)
+    plan.skipped.update(reasons)
 
 
 def _plan_parts(plan: Plan, rankable: Rankable, chosen: ChosenTask) -> tuple[list[PlannedPart], dict[str, str]]:
-    task, names, named = chosen
+    """The parts of a task that can be computed, and the reasons of the others."""
+    task = chosen.task
     parts: list[PlannedPart] = []
     reasons: dict[str, str] = {}
     try:
         metrics = choose_metrics(task, plan.request.metric_names)
     except NotApplicable as error:
-        if named:
+        if chosen.is_named:
             raise
         return [], {task.name: str(error)}
     if plan.sources:
         remedy = keep_labels(plan.request.sources, plan.library)
-        metrics, reasons = drop_other_labels(task, {name: metrics[name] for name in (*names, "")}, remedy)
-    for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
+        metrics_of_chosen = {name: metrics[name] for name in (*chosen.parts, "")}
+        metrics, reasons = drop_other_labels(task, metrics_of_chosen, remedy)
+    for name in chosen.parts:
+        key = f"{task.name}/{name}"
+        if key in reasons:
+            continue
         try:
             inputs = _find_inputs(plan, rankable, task, name, metrics[name])
             parts.append(PlannedPart(task, name, metrics[name], inputs))
         except (NotApplicable, SourceMissing) as error:
-            if named and isinstance(error, SourceMissing):
+            if chosen.is_named and isinstance(error, SourceMissing):
                 raise
-            reasons[f"{task.name}/{name}"] = str(error)
-    if named and not parts:
+            reasons[key] = str(error)
+    if chosen.is_named and not parts:
         raise InvalidOption(f"{task.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
     plan.wholes[task.name] = PlannedPart(task, "", metrics[""])
     return parts, reasons
@@ -197,61 +217,81 @@ def _plan_parts(plan: Plan, rankable: Rankable, chosen: ChosenTask) -> tuple[lis
 def _find_inputs(
     plan: Plan, rankable: Rankable, task: Task, part: str, variants: tuple[Variant[Any], ...]
 ) -> tuple[MetricInput[Any, Any], ...]:
+    """The input of each kind of metric of a part; raises NotApplicable if the run or the split cannot give one."""
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     inputs: list[MetricInput[Any, Any]] = []
     direction = task.part(part).direction
     split = plan.find_split(task)
     for kind, input_type in METRIC_INPUTS.items():
-        if variants_of_kind := [variant for variant in variants if isinstance(variant.spec, kind)]:
-            if (reason := input_type.why_not(rankable, direction)) is not None:
-                raise NotApplicable(reason)
-            judged = task.read(variants_of_kind[0].spec.reads, split, part)
-            if not judged.query_ids.size:
-                raise NotApplicable("none of its judged items is in the part of the split that is scored")
-            metric_input = input_type(task, part, judged, tuple(variants_of_kind))
-            if plan.request.bounds:
-                metric_input = metric_input.with_bounds(plan.request, plan.library, plan.sources)
-            inputs.append(metric_input)
+        variants_of_kind = tuple(variant for variant in variants if isinstance(variant.spec, kind))
+        if not variants_of_kind:
+            continue
+        reason = input_type.why_not(rankable, direction)
+        if reason is not None:
+            raise NotApplicable(reason)
+        judged = task.read(variants_of_kind[0].spec.reads, split, part)
+        if not judged.query_ids.size:
+            raise NotApplicable("none of its judged items is in the part of the split that is scored")
+        metric_input = input_type(task, part, judged, variants_of_kind)
+        if plan.request.bounds:
+            metric_input = metric_input.with_bounds(plan.request, plan.library, plan.sources)
+        inputs.append(metric_input)
     return tuple(inputs)
 
 
 def choose_metrics(task: Task, metrics: Sequence[str] | None) -> Metrics:
     """The named metrics, or the default metrics of a task; raises NotApplicable if none is defined for the task."""
-    named = [metric_variants(name) for name in (metrics if metrics is not None else task.metrics)]
-    if explaining := [spec.name for spec, _ in named if spec.explains]:
+    variants: list[Variant[Any]] = []
+    sums: list[WholeMetric] = []
+    explaining: list[str] = []
+    for name in task.metrics if metrics is None else metrics:
+        spec, calls = metric_variants(name)
+        variants += [Variant(spec, parameters) for parameters in calls]
+        if isinstance(spec, WholeMetric) and spec.name in task.metrics:
+            sums.append(spec)
+        if spec.explains:
+            explaining.append(spec.name)
+    if explaining:
         raise InvalidOption(
             f"{', '.join(explaining)}: tasks have no metrics that explain failed queries; use cxc-eccv explain FILE"
         )
-    variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
-    sums = [spec for spec, _ in named if isinstance(spec, WholeMetric) and spec.name in task.metrics]
     shown = {variant.label for variant in variants}
-    inputs = [(spec.of, label, parameters) for spec in sums for label, parameters in spec.inputs.items()]
-    variants += [Variant(of, parameters, shown=False) for of, label, parameters in inputs if label not in shown]
-    parts = {
-        part.name: _once(variant for variant in variants if variant.spec.reads in part.offers) for part in task.parts
-    }
-    if not any(parts.values()):
+    for spec in sums:
+        hidden = [parameters for label, parameters in spec.inputs.items() if label not in shown]
+        variants += [Variant(spec.of, parameters, shown=False) for parameters in hidden]
+    by_part: Metrics = {}
+    for part in task.parts:
+        by_part[part.name] = _drop_repeats([variant for variant in variants if variant.spec.reads in part.offers])
+    if not any(by_part.values()):
         raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return parts | {"": _once(Variant(spec, {}) for spec in sums)}
+    by_part[""] = _drop_repeats([Variant(spec, {}) for spec in sums])
+    return by_part
 
 
-def _find_undefined(metrics: Sequence[str], chosen: Sequence[ChosenTask]) -> Iterator[CxcEccvError]:
+def _find_undefined(metrics: Sequence[str], chosen: Sequence[ChosenTask]) -> list[CxcEccvError]:
     """An error for each named metric that none of the named parts has."""
-    for metric in metrics:
-        for task, names, _ in chosen:
-            try:
-                parts = choose_metrics(task, [metric])
-            except NotApplicable:
-                continue
-            if any(parts[name] for name in (*names, "")):
-                break
-        else:
-            parts_named = ", ".join(f"{task.name}/{name}" for task, names, _ in chosen for name in names)
-            yield NotApplicable(f"the metric {metric} is not defined for {parts_named}")
+    parts_named: list[str] = []
+    for each in chosen:
+        parts_named += [f"{each.task.name}/{name}" for name in each.parts]
+    undefined = [metric for metric in metrics if not _is_defined(metric, chosen)]
+    return [NotApplicable(f"the metric {metric} is not defined for {', '.join(parts_named)}") for metric in undefined]
 
 
-def _once(variants: Iterable[Variant[Any]]) -> tuple[Variant[Any], ...]:
+def _is_defined(metric: str, chosen: Sequence[ChosenTask]) -> bool:
+    """Whether one of the chosen parts, or a whole task, has a metric."""
+    for each in chosen:
+        try:
+            metrics = choose_metrics(each.task, [metric])
+        except NotApplicable:
+            continue
+        if any(metrics[name] for name in (*each.parts, "")):
+            return True
+    return False
+
+
+def _drop_repeats(variants: Sequence[Variant[Any]]) -> tuple[Variant[Any], ...]:
+    """The variants with one of each label, the last one in the place of the first."""
     return tuple({variant.label: variant for variant in variants}.values())
 
 
@@ -284,7 +324,7 @@ def _find_reason(collection: Collection, rankable: Rankable, library: Library, s
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.title}"
 
 
-NONE = np.empty(0, dtype=np.int64)
+NO_IDS = np.empty(0, dtype=np.int64)
 
 
 def _find_parts(
@@ -303,10 +343,9 @@ def _find_parts(
     parts = {}
     for each, split in splits.items():
         first = split.first(request.limit)
-        lacking = {
-            side: np.setdiff1d(first.ids(side), rankable.ids(side)) if side in may_lack else NONE for side in SIDES
-        }
-        parts[each] = first.without(np.union1d(unreadable, lacking["images"]), lacking["captions"])
+        lacking = {side: np.setdiff1d(first.ids(side), rankable.ids(side)) for side in may_lack}
+        images = np.union1d(unreadable, lacking.get("images", NO_IDS))
+        parts[each] = first.without(images, lacking.get("captions", NO_IDS))
     if rankable.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
         raise MissingIds(
             f"{rankable.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the "
@@ -335,21 +374,23 @@ def _find_sides_that_may_lack(request: Request, rankable: Rankable) -> tuple[str
 
 def _describe_parts(request: Request, parts: Sequence[Split], unreadable: IntArray) -> RestrictionFacts:
     """What a report says of the parts that are scored; empty if nothing is left out."""
-    left_out = [np.sort(np.concatenate([NONE, *(part.left_out(side) for part in parts)])) for side in SIDES]
-    if not any(ids.size for ids in left_out):
+    left_out: dict[str, IntArray] = {}
+    shares: dict[str, SideShare | None] = {}
+    for side in SIDES:
+        ids = np.sort(np.concatenate([NO_IDS, *(part.left_out(side) for part in parts)]))
+        size = sum(part.whole.ids(side).size for part in parts)
+        left_out[side] = ids
+        shares[side] = SideShare(size - ids.size, size) if ids.size else None
+    if not any(ids.size for ids in left_out.values()):
         return RestrictionFacts()
-    sizes = [sum(part.whole.ids(side).size for part in parts) for side in SIDES]
-    images, captions = (
-        SideShare(size - ids.size, size) if ids.size else None for size, ids in zip(sizes, left_out, strict=True)
-    )
     first = np.concatenate([part.whole.first(request.limit).image_ids for part in parts])
     return RestrictionFacts(
         limit=request.limit,
         allow_missing=request.allow_missing or None,
         unreadable_images=int(np.intersect1d(unreadable, first).size) or None,
-        images=images,
-        captions=captions,
-        left_out_sha256=hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out)).hexdigest(),
+        images=shares["images"],
+        captions=shares["captions"],
+        left_out_sha256=hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out.values())).hexdigest(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,20 +34,27 @@ class ScoredPart:
     reasons: Mapping[str, str]
     n_classified: int = 0  # pairs that a classifier labelled
 
+    @property
+    def shown(self) -> list[ScoredMetric]:
+        """The results that a report shows."""
+        return [row for row in self.rows if row.variant.shown]
+
 
 def score_parts(plan: Plan, parts: Sequence[MeasuredPart]) -> list[ScoredPart]:
     """The results of all parts, and of each whole task after its parts; raises errors of metrics that were named."""
     if plan.request.metrics is not None:
-        raise_all(error for part in parts for error in part.errors.values())
+        raise_all(chain.from_iterable(part.errors.values() for part in parts))
     scorer = Scorer(plan.library, plan.request)
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
     by_task: dict[str, list[ScoredPart]] = {}
     for each in scored:
         by_task.setdefault(each.part.task.name, []).append(each)
-    return [
-        each for name, of_task in by_task.items() for each in (*of_task, scorer.score_whole(plan.wholes[name], of_task))
-    ]
+    with_wholes: list[ScoredPart] = []
+    for name, parts_of_task in by_task.items():
+        with_wholes += parts_of_task
+        with_wholes.append(scorer.score_whole(plan.wholes[name], parts_of_task))
+    return with_wholes
 
 
 class Scorer:
@@ -61,23 +69,24 @@ class Scorer:
         """The results of all metrics of one part that can be computed, in their order."""
         part = measured_part.part
         errors = measured_part.errors
-        settings = self._request.with_judge_for(self._library, part.task.collection)
-        measured = {each: each.with_judge(settings.policy, settings.probabilities_of) for each in measured_part.results}
+        request = self._request.with_judge_for(self._library, part.task.collection)
+        judged = {each: each.with_judge(request.policy, request.probabilities_of) for each in measured_part.results}
         rows: list[ScoredMetric] = []
-        for variant, each in measured_part.metrics:
-            if variant.label not in errors:
-                try:
-                    rows += self._score_metric(measured_part, variant, measured[each])
-                except UndefinedMetric as error:
-                    errors[variant.label] = error
-        reasons = {label: str(error) for label, error in errors.items()} | {
-            f"{label} bounds": reason
-            for each in measured_part.results
-            for label, reason in each.unbounded.items()
-            if label not in errors
-        }
+        for variant, result in measured_part.metrics:
+            if variant.label in errors:
+                continue
+            try:
+                rows += self._score_metric(measured_part, variant, judged[result])
+            except UndefinedMetric as error:
+                errors[variant.label] = error
+        reasons = {label: str(error) for label, error in errors.items()}
+        for result in measured_part.results:
+            for label, reason in result.unbounded.items():
+                if label not in errors:
+                    reasons[f"{label} bounds"] = reason
         rows = [self._with_interval(row) for row in self._resample(part, rows)]
-        return ScoredPart(part, rows, _of_shown(part, reasons), sum(each.n_classified for each in measured.values()))
+        n_classified = sum(each.n_classified for each in judged.values())
+        return ScoredPart(part, rows, _keep_shown(part, reasons), n_classified)
 
     def score_whole(self, whole: PlannedPart, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
@@ -85,45 +94,54 @@ class Scorer:
         rows = []
         reasons = {}
         for variant in whole.variants:
-            names = [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
-            keys = {f"{name}/{row.variant.label}" for name in names for row in scored.get(name, ())}
-            needed = {f"{name}/{label}": name for name in names for label in variant.spec.inputs}
-            lacking = [key if name in scored else name for key, name in needed.items() if key not in keys]
+            directions = [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
+            lacking = _find_lacking(variant, directions, scored)
             if lacking:
-                reasons[variant.label] = f"needs {' and '.join(dict.fromkeys(lacking))} too"
+                reasons[variant.label] = f"needs {' and '.join(lacking)} too"
             else:
-                row = self._sum_up(variant, whole.task.name, [scored[name] for name in names])
+                row = self._sum_up(variant, whole.task.name, [scored[name] for name in directions])
                 rows.append(self._with_interval(row))
-        return ScoredPart(whole, rows, _of_shown(whole, reasons))
+        return ScoredPart(whole, rows, _keep_shown(whole, reasons))
 
     def _sum_up(self, variant: Variant[Any], task: str, directions: Sequence[Sequence[ScoredMetric]]) -> ScoredMetric:
         """The result of a metric of the scores of all directions of a task."""
-        inputs = [[row for row in rows if row.variant.label in variant.spec.inputs] for rows in directions]
-        rows = [row for of_direction in inputs for row in of_direction]
-        number = float(variant.compute(np.array([row.result.value for row in rows])))
-        n_queries, ties = (sum(getattr(each[0].result, name) for each in directions) for name in ("n_queries", "ties"))
-        samples = [row.samples for row in rows if row.samples is not None]
-        result = Result(task, "", variant.label, number, n_queries, ties=ties)
-        if all(row.result.if_ties_help is not None for row in rows):
-            if_ties_help = float(variant.compute(np.array([row.result.if_ties_help for row in rows])))
-            decided = sum(_count_decided(of_direction) for of_direction in inputs)
-            result = replace(result, if_ties_help=if_ties_help, decided_by_ties=decided)
-        if all(row.result.chance is not None for row in rows):
-            result = replace(result, chance=float(variant.compute(np.array([row.result.chance for row in rows]))))
+        inputs = [_choose_inputs(variant, rows) for rows in directions]
+        rows = list(chain.from_iterable(inputs))
+        results = [row.result for row in rows]
+        helped = [each.if_ties_help for each in results]
+        chances = [each.chance for each in results]
+
+        def compute(values: Sequence[float | None]) -> float:
+            return float(variant.compute(np.array(values)))
+
+        result = Result(
+            task,
+            "",
+            variant.label,
+            compute([each.value for each in results]),
+            n_queries=sum(rows_of_direction[0].result.n_queries for rows_of_direction in directions),
+            ties=sum(rows_of_direction[0].result.ties for rows_of_direction in directions),
+        )
+        if None not in helped:
+            decided = sum(_count_decided(rows_of_direction) for rows_of_direction in inputs)
+            result = replace(result, if_ties_help=compute(helped), decided_by_ties=decided)
+        if None not in chances:
+            result = replace(result, chance=compute(chances))
         if self._request.bounds:
-            bounds = [[row.result.bounds for row in of_direction] for of_direction in inputs]
+            bounds = [_collect_bounds(rows_of_direction) for rows_of_direction in inputs]
             result = replace(result, bounds=bound_sums(variant.compute, bounds))
+        samples = [row.samples for row in rows if row.samples is not None]
         return ScoredMetric(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
     def _score_metric(
-        self, measured_part: MeasuredPart, variant: Variant[Any], measured: PassResult[Any]
+        self, measured_part: MeasuredPart, variant: Variant[Any], result: PassResult[Any]
     ) -> list[ScoredMetric]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
         part = measured_part.part
-        values = measured.compute_values(variant, self._request.seed)
+        values = result.compute_values(variant, self._request.seed)
         samples = values.samples
         if samples is None and self._draws is not None:
-            samples = measured.resample(variant, self._draws)
+            samples = result.resample(variant, self._draws)
         row = Result(
             part.task.name,
             part.name,
@@ -133,14 +151,14 @@ class Scorer:
             ties=values.ties,
             coverage=values.coverage,
             parameters={**variant.parameters, **values.facts},
-            bounds=self._bound(part, variant, measured) if self._request.bounds else None,
+            bounds=self._bound(part, variant, result) if self._request.bounds else None,
         )
         decided = None
         if values.queries is not None and values.if_ties_help is not None and measured_part.knows_ties:
             decided = values.if_ties_help != values.queries.values
             if_ties_help = variant.spec.average(values.if_ties_help, values.queries.folds)
             row = replace(row, if_ties_help=if_ties_help, decided_by_ties=int(np.count_nonzero(decided)))
-        if (chance := measured.expect_by_chance(variant)) is not None:
+        if (chance := result.expect_by_chance(variant)) is not None:
             row = replace(row, chance=chance)
         scored = [ScoredMetric(variant, row, values.queries, decided, samples=samples)]
         if values.spread is not None:
@@ -148,14 +166,14 @@ class Scorer:
             scored.append(ScoredMetric(variant, spread))
         return scored
 
-    def _bound(self, part: PlannedPart, variant: Variant[Any], measured: PassResult[Any]) -> Bounds | None:
+    def _bound(self, part: PlannedPart, variant: Variant[Any], result: PassResult[Any]) -> Bounds | None:
         """The bounds of a metric, with people's answers if they are about this number."""
-        bounds = measured.compute_bounds(variant)
+        bounds = result.compute_bounds(variant)
         answers = self._request.answers
         if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
             return bounds
-        units = measured.find_unjudged(variant)
-        direction = measured.metric_input.direction
+        units = result.find_unjudged(variant)
+        direction = result.metric_input.direction
         images = images_behind(units.query_ids, self._find_split(part), direction)
         return answers.add_to(bounds, units, images, self._request.level)
 
@@ -215,13 +233,36 @@ def _name_draws(spec: Spec) -> str:
     return "random_halves" if spec.draws_samples else "bootstrap_queries"
 
 
+def _find_lacking(
+    variant: Variant[Any], directions: Sequence[str], scored: Mapping[str, Sequence[ScoredMetric]]
+) -> list[str]:
+    """The directions without a score, and the scores of the others, that a metric of a whole task lacks."""
+    lacking: list[str] = []
+    for direction in directions:
+        if direction not in scored:
+            lacking.append(direction)
+            continue
+        labels = {row.variant.label for row in scored[direction]}
+        lacking += [f"{direction}/{label}" for label in variant.spec.inputs if label not in labels]
+    return lacking
+
+
+def _choose_inputs(variant: Variant[Any], rows: Sequence[ScoredMetric]) -> list[ScoredMetric]:
+    """The scores of one direction that a metric of the whole task sums up."""
+    return [row for row in rows if row.variant.label in variant.spec.inputs]
+
+
+def _collect_bounds(rows: Sequence[ScoredMetric]) -> list[Bounds | None]:
+    return [row.result.bounds for row in rows]
+
+
 def _count_decided(rows: Sequence[ScoredMetric]) -> int:
     """Number of queries of one direction of which ties decide a value."""
     decided = [row.decided_by_ties for row in rows if row.decided_by_ties is not None]
     return int(np.count_nonzero(np.any(decided, axis=0)))
 
 
-def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:
+def _keep_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:
     """Report key to reason, without metrics that are computed only for others."""
     hidden = {variant.label for variant in part.variants if not variant.shown}
     return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}

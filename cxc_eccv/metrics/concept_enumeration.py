@@ -32,14 +32,10 @@ def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
         [9.0]
     """
     pairs.refuse_uncounted("concept enumeration")
-    both = zip(pairs.truths, pairs.retrieved, strict=True)
-    return np.array(
-        [
-            sum(abs(truth[name].size - shown[name].size) for name in truth.keys() & shown.keys())
-            for truth, shown in both
-        ],
-        dtype=np.float64,
-    )
+    values = np.zeros(len(pairs))
+    for row, (truth, shown) in enumerate(zip(pairs.truths, pairs.retrieved, strict=True)):
+        values[row] = sum(abs(truth[name].size - shown[name].size) for name in truth.keys() & shown.keys())
+    return values
 
 
 SPEC = FailureMetric(

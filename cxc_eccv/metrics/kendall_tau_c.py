@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +43,13 @@ def kendall_tau_c(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
 def sample_tau_c(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray) -> FloatArray:
     """(S,) tau-c where each pair is there as often as its cluster is drawn, as :func:`kendall_tau_b.sample_tau_b`."""
     surplus, size, groups = count_drawn(pairs, similarities, times, rows)
-    fewest = np.array([min(np.count_nonzero(weights @ group) for group in groups) for weights in times])
+    fewest = np.array([_count_fewest(groups, weights) for weights in times])
     return np.asarray(2 * surplus * fewest / (size * (fewest - 1)))
+
+
+def _count_fewest(groups: list[Any], weights: NDArray[np.integer]) -> int:
+    """The smaller number of distinct values that are drawn, of ratings and similarities."""
+    return min(int(np.count_nonzero(weights @ group)) for group in groups)
 
 
 SPEC = RatedMetric(

@@ -171,11 +171,15 @@ class SumOver:
     def compute(self, ranks: PositiveRanks, **parameters: int) -> FloatArray:
         """(Q,) values of a metric with these parameters."""
         order = number_within(np.diff(ranks.indptr)) + 1
-        return ranks.sum(self.term(order, ranks.ranks, ranks.n_positives[ranks.rows], **parameters))
+        terms = self.term(order, ranks.ranks, ranks.n_positives[ranks.rows], **parameters)
+        return self._divide(ranks.sum(terms), ranks.n_positives)
 
     def share(self, order: IntArray, ranks: IntArray, n_positives: IntArray, **parameters: int) -> FloatArray:
         """(P,) what each positive adds to a value."""
-        return np.asarray(self.term(order, ranks, n_positives, **parameters))
+        return self._divide(np.asarray(self.term(order, ranks, n_positives, **parameters)), n_positives)
+
+    def _divide(self, sums: FloatArray, n_positives: IntArray) -> FloatArray:
+        return sums
 
 
 class MeanOver(SumOver):
@@ -190,13 +194,8 @@ class MeanOver(SumOver):
 
     __slots__ = ()
 
-    def compute(self, ranks: PositiveRanks, **parameters: int) -> FloatArray:
-        """(Q,) values of a metric with these parameters."""
-        return super().compute(ranks, **parameters) / ranks.n_positives
-
-    def share(self, order: IntArray, ranks: IntArray, n_positives: IntArray, **parameters: int) -> FloatArray:
-        """(P,) what each positive adds to a value: its term over R."""
-        return super().share(order, ranks, n_positives, **parameters) / n_positives
+    def _divide(self, sums: FloatArray, n_positives: IntArray) -> FloatArray:
+        return sums / n_positives
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,9 @@ def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
     while True:
         dcg = np.full((depth + 1, len(gains)), -np.inf)
         ideal = np.ones((depth + 1, len(gains)))
-        dcg[0], ideal[0] = gains @ discounts, 0.0  # by the number of unjudged items that have got a rating
+        # By the number of unjudged items that have got a rating.
+        dcg[0] = gains @ discounts
+        ideal[0] = 0.0
         for place, level in enumerate(levels):
             if place:
                 ideal += level * beyond[place - 1 : place + depth, None]
@@ -130,7 +132,8 @@ def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
                 most = ideal[rated] + level * beyond[place + rated]
                 better = more - values * most > dcg[rated + 1] - values * ideal[rated + 1]
                 better &= weights[rated] > 0
-                dcg[rated + 1, better], ideal[rated + 1, better] = more[better], most[better]
+                dcg[rated + 1, better] = more[better]
+                ideal[rated + 1, better] = most[better]
         shares = (dcg / ideal).max(axis=0)
         if (shares <= values).all():
             return np.asarray(values)

@@ -43,7 +43,8 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
 
     both = zip(pairs.truths, pairs.retrieved, strict=True)
     alone = [(truth.keys() - shown.keys(), shown.keys() - truth.keys()) for truth, shown in both]
-    names = sorted({name for left, right in alone if left and right for name in left | right})
+    compared = [left | right for left, right in alone if left and right]
+    names = sorted(set().union(*compared))
     values = np.full(len(pairs), np.nan)
     if not names:
         return values

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from report_samples import report_of_ranks
 
-from cxc_eccv.evaluation.examples import GROUPS, SHOWN_ITEMS, chosen_queries
+from cxc_eccv.evaluation.examples import ITEMS_SHOWN, QUERIES_SHOWN, choose_queries
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.best_ranks import best_ranks, label_tasks
 from cxc_eccv.report.charts import curve_panels, line_chart, rank_bins, segments, verdicts
@@ -59,7 +59,7 @@ def test_rankings_cut_short_have_queries_that_are_not_found():
     assert curve.ks[-1] == 8
     assert curve.recalls[-1] == pytest.approx(2 / 3)
     assert rank_bins(found)[0][2] == (0, 1, 1, 0, 0, 0, 0, 0, 1)
-    worst = next(one for one in chosen_queries(found, "i2t") if one.group == "worst")
+    worst = next(one for one in choose_queries(found, "i2t") if one.group == "worst")
     assert (worst.query_id, worst.coco_rank, worst.best_rank) == (2, None, None)
 
 
@@ -107,22 +107,22 @@ def test_the_most_label_dependent_and_the_worst_queries():
     coco = {query: int(random.integers(1, 500)) for query in range(80)}
     eccv = {query: int(random.integers(1, 40)) for query in range(0, 80, 2)}
     best = {query: min(coco[query], eccv.get(query, 10**6)) for query in coco}
-    chosen = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": coco, "eccv_caption/i2t": eccv})), "i2t")
+    chosen = choose_queries(best_ranks(report_of_ranks({"coco_5k/i2t": coco, "eccv_caption/i2t": eccv})), "i2t")
     for one in chosen:
         assert (one.coco_rank, one.best_rank) == (coco[one.query_id], best[one.query_id])
-    by_group = {group: [one.query_id for one in chosen if one.group == group] for group in GROUPS}
-    assert {group: len(own) for group, own in by_group.items()} == GROUPS
-    in_sight = [query for query in coco if best[query] <= SHOWN_ITEMS and best[query] < coco[query]]
+    by_group = {group: [one.query_id for one in chosen if one.group == group] for group in QUERIES_SHOWN}
+    assert {group: len(own) for group, own in by_group.items()} == QUERIES_SHOWN
+    in_sight = [query for query in coco if best[query] <= ITEMS_SHOWN and best[query] < coco[query]]
     in_sight.sort(key=lambda query: best[query] - coco[query])
-    assert by_group["label_dependent"] == in_sight[: GROUPS["label_dependent"]]
+    assert by_group["label_dependent"] == in_sight[: QUERIES_SHOWN["label_dependent"]]
     rest = [query for query in coco if query not in by_group["label_dependent"]]
-    assert by_group["worst"] == sorted(rest, key=lambda query: -best[query])[: GROUPS["worst"]]
+    assert by_group["worst"] == sorted(rest, key=lambda query: -best[query])[: QUERIES_SHOWN["worst"]]
     assert len({one.query_id for one in chosen}) == len(chosen)
 
 
 def test_of_queries_that_only_other_labels_find_the_best_come_first():
     ranks = {"coco_5k/i2t": dict.fromkeys(range(9)) | {9: 1}, "cxc/i2t": {query: 9 - query for query in range(9)}}
-    chosen = [one for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t") if one.group != "plain"]
+    chosen = [one for one in choose_queries(best_ranks(report_of_ranks(ranks)), "i2t") if one.group != "plain"]
     assert [(one.query_id, one.coco_rank, one.best_rank) for one in chosen[:3]] == [
         (8, None, 1),
         (7, None, 2),
@@ -131,15 +131,15 @@ def test_of_queries_that_only_other_labels_find_the_best_come_first():
     ranks["eccv_caption/i2t"] = {20: 70}
     assert (20, None, 70) in [
         (one.query_id, one.coco_rank, one.best_rank)
-        for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t")
+        for one in choose_queries(best_ranks(report_of_ranks(ranks)), "i2t")
         if one.group == "worst"
     ]
 
 
 def test_a_query_is_worst_only_if_it_is_wrong_and_plain_ones_are_spread_evenly():
-    chosen = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": dict.fromkeys(range(30), 1)})), "i2t")
+    chosen = choose_queries(best_ranks(report_of_ranks({"coco_5k/i2t": dict.fromkeys(range(30), 1)})), "i2t")
     assert [(one.group, one.query_id) for one in chosen] == [("plain", query) for query in (3, 10, 18, 25)]
-    few = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": {5: 1, 6: 1}})), "i2t")
+    few = choose_queries(best_ranks(report_of_ranks({"coco_5k/i2t": {5: 1, 6: 1}})), "i2t")
     assert [one.query_id for one in few] == [5, 6]
 
 

@@ -76,12 +76,11 @@ def bound_top(
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     # For low, only the highest rating matters: nDCG is a linear gain over a convex ideal, so a lower rating of a
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
-    degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
-    low, high = _extremes(
-        variant.compute(top, judgments.with_gains(rows, columns, gain))
-        for rows, columns in _worst_and_best_pairs(top, judgments, k, variant.k or top.depth)
-        for gain in degrees
-    )
+    gains = [HIGHEST_GAIN[spec.gains]]
+    if spec.gains == "degrees":
+        gains.append(TINY)
+    labellings = _label_worst_and_best(top, judgments, k, variant.k or top.depth, gains)
+    low, high = _extremes(variant.compute(top, labelled) for labelled in labellings)
     if spec.highest is not None:
         high = np.maximum(high, spec.highest(top, judgments, **variant.parameters))
     expected = None
@@ -95,29 +94,33 @@ def bound_top(
 def bound_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) -> Bounds:
     """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
     value = variant.spec.average(variant.compute(hits))
-    depths = [
-        np.minimum(hits.n_matches[:, hits.criteria.index(criterion)], FAR if criterion[1] is None else criterion[1])
-        for criterion in variant.spec.criteria
-    ]
-    return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
+    depths = np.zeros(len(hits.n_matches), dtype=np.int64)
+    for criterion in variant.spec.criteria:
+        n_matches = hits.n_matches[:, hits.criteria.index(criterion)]
+        cut = FAR if criterion[1] is None else criterion[1]
+        depths = np.maximum(depths, np.minimum(n_matches, cut))
+    return Bounds(value, value, 0, int(depths.sum()), value)
 
 
 def bound_sums(
     function: Callable[[FloatArray], FloatArray], directions: Sequence[Sequence[Bounds | None]]
 ) -> Bounds | None:
     """Bounds of a sum of other metrics, over the pairs of the deepest metric in each direction."""
-    if any(part is None for parts in directions for part in parts):
-        return None
-    inputs = [part for parts in directions for part in parts if part is not None]
-    low, high = (float(function(np.array([getattr(part, name) for part in inputs]))) for name in ("low", "high"))
-    expected = [part.expected for part in inputs if part.expected is not None]
-    deepest = [max(filter(None, parts), key=lambda part: part.retrieved) for parts in directions]
+    inputs: list[Bounds] = []
+    deepest: list[Bounds] = []
+    for of_direction in directions:
+        known = [each for each in of_direction if each is not None]
+        if len(known) < len(of_direction):
+            return None
+        inputs += known
+        deepest.append(max(known, key=lambda each: each.retrieved))
+    expected = [each.expected for each in inputs if each.expected is not None]
     return Bounds(
-        low,
-        high,
-        sum(part.unjudged for part in deepest),
-        sum(part.retrieved for part in deepest),
-        float(function(np.array(expected))) if len(expected) == len(inputs) else None,
+        low=float(function(np.array([each.low for each in inputs]))),
+        high=float(function(np.array([each.high for each in inputs]))),
+        unjudged=sum(each.unjudged for each in deepest),
+        retrieved=sum(each.retrieved for each in deepest),
+        expected=float(function(np.array(expected))) if len(expected) == len(inputs) else None,
     )
 
 
@@ -156,6 +159,15 @@ def _worst_and_best(retrieved: Retrieved) -> Iterator[PositiveRanks]:
         yield further.relabel(best, added - best.sum(axis=1))
 
 
+def _label_worst_and_best(
+    top: TopK, judgments: Judgments, k: int, deepest: int, gains: Sequence[float]
+) -> Iterator[Judgments]:
+    """The judgments under each labelling of :func:`_worst_and_best_pairs`, with each of the gains."""
+    for rows, columns in _worst_and_best_pairs(top, judgments, k, deepest):
+        for gain in gains:
+            yield judgments.with_gains(rows, columns, gain)
+
+
 def _worst_and_best_pairs(top: TopK, judgments: Judgments, k: int, deepest: int) -> Iterator[tuple[IntArray, IntArray]]:
     """Rows and columns of n new positives of the worst and the best labelling, for each n up to K.
 
@@ -172,7 +184,8 @@ def _worst_and_best_pairs(top: TopK, judgments: Judgments, k: int, deepest: int)
         worst = order > n_top - np.maximum(count - n_below, 0), order_below <= count
         best = order <= count, order_below <= count - n_top
         for in_top, further in (worst, best):
-            (rows, places), (rows_below, columns_below) = np.nonzero(unjudged & in_top), np.nonzero(below & further)
+            rows, places = np.nonzero(unjudged & in_top)
+            rows_below, columns_below = np.nonzero(below & further)
             yield np.append(rows, rows_below), np.append(columns[rows, places], columns_below)
 
 
@@ -181,11 +194,11 @@ def _find_below(columns: IntArray, judgments: Judgments, most: int) -> Flags:
     judged = np.diff(judgments.indptr).max(initial=0)
     width = int(min(judgments.gallery_ids.size, most + columns.shape[1] + judged + 1))
     free = np.ones((len(columns), width), dtype=bool)
-    itself, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
-    taken = [(np.arange(len(columns))[:, None].repeat(columns.shape[1], axis=1), columns)]
-    taken += [(judgments.rows, judgments.indices)]
+    queries = np.arange(len(columns))
+    taken = [(queries[:, None].repeat(columns.shape[1], axis=1), columns), (judgments.rows, judgments.indices)]
     if judgments.without_self:
-        taken += [(np.flatnonzero(ranked), itself[ranked])]
+        itself, is_ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
+        taken.append((queries[is_ranked], itself[is_ranked]))
     for rows, items in taken:
         inside = items < width
         free[rows[inside], items[inside]] = False
@@ -278,7 +291,8 @@ def make_top_units(
     """A unit per retrieved pair, for the share of positives in the top K."""
     gains, judged = look_up_gains(top, judgments, k, "Entail@K")
     k = judged.shape[1]  # a gallery may hold fewer than K items
-    (owners,), known = np.nonzero(~judged.ravel()), gains.ravel()
+    owners = np.flatnonzero(~judged)
+    known = gains.ravel()
 
     def value(labels: FloatArray) -> FloatArray:
         values = known.copy()

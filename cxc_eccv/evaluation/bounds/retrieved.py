@@ -106,13 +106,15 @@ class Retrieved:
 
 def read_tops(judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> list[TopRows]:
     """A reader for each fold of the top of its queries, with the labels of known pairs of queries and items."""
-    (folds, item_folds), labelled = judged.folds, _add_known(judged, *known)
+    folds, item_folds = judged.folds
+    labelled = _add_known(judged, *known)
     return [TopRows(_cut_fold(labelled, folds == fold, item_folds == fold), depth) for fold in np.unique(folds)]
 
 
 def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
     """The top of every query from finished readers; ``depth`` items, or all, count for metrics without K."""
-    (folds, _), width = judged.folds, min(top.depth for top in tops)
+    folds, _ = judged.folds
+    width = min(top.depth for top in tops)
     ids, above, ends, lowest = np.zeros((4, judged.query_ids.size, width), dtype=np.int64)
     n_unjudged = np.zeros(judged.query_ids.size, dtype=np.int64)
     unjudged = np.zeros_like(ids, dtype=bool)
@@ -121,7 +123,8 @@ def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, d
         labelled = reader.judgments
         top = shorten_top(reader.result, width)
         gains, known = look_up_gains(top, labelled, width, "bounds")
-        ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
+        ids[rows] = top.ids
+        above[rows] = np.cumsum(gains > 0, axis=1)
         unjudged[rows] = ~known
         n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
         ends[rows], lowest[rows] = span_ties(top, gains > 0, _ranks_of_rows(ranks, rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class Evidence:
     @property
     def results(self) -> list[Result]:
         """The results that the report shows."""
-        return [row.result for part in self.scored for row in part.rows if row.variant.shown]
+        rows = chain.from_iterable(part.shown for part in self.scored)
+        return [row.result for row in rows]
 
     def rankings(self) -> Iterator[tuple[str, RankResult, IntArray]]:
         """One part of each direction in which positives are ranked: direction, ranks, (Q,) images of the queries."""

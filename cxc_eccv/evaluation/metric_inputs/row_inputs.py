@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -249,8 +250,8 @@ class MatchInput(RowInput[CategoryMatches, PlausibleMetric]):
 
     def make_reader(self, variants: Sequence[Variant[PlausibleMetric]]) -> RowReader:
         """A reader of the matches at the criteria of these metrics."""
-        criteria = dict.fromkeys(criterion for variant in variants for criterion in variant.spec.criteria)
-        return PlausibleRows(self.judged, tuple(criteria))
+        criteria = chain.from_iterable(variant.spec.criteria for variant in variants)
+        return PlausibleRows(self.judged, tuple(dict.fromkeys(criteria)))
 
 
 class TopInput(RowInput[Judgments, TopMetric]):
