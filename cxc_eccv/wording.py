@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.metrics.kinds import UNITS, Spec
+from cxc_eccv.metrics.kinds import UNIT_FACTORS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import Cell
@@ -48,7 +48,7 @@ def heading_of(key: str) -> tuple[str, str, str]:
 def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = False) -> str:
     """The value in its metric's unit; correlations get two decimals more, as they are not in percent."""
     unit = unit_of(label)
-    return format(UNITS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
+    return format(UNIT_FACTORS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
 
 
 def score_cell(result: Result) -> Cell:

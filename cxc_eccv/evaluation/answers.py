@@ -20,10 +20,10 @@ from cxc_eccv.types import Bounds, FloatArray, IntArray
 from cxc_eccv.types.provenance import AnswerFacts
 from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 
-CONFIDENCE = 0.95
+UNSHOWN_CONFIDENCE = 0.95
 """Level behind a value that is shown without an interval."""
 
-DRAWING: Shape = {
+DRAWING_SHAPE: Shape = {
     "options": {"metric": TEXT, "frame": TEXT, "sum_of_probabilities": NUMBER},
     "counts": {"candidates": COUNT},
 }
@@ -53,8 +53,8 @@ class Answers:
 
         ``clusters`` holds the (U,) image of each unit; a ``level`` of None leaves out the intervals.
         """
-        drawn = self.estimate(units, clusters, level or CONFIDENCE)
-        share = self._find_precision(units, level or CONFIDENCE)
+        drawn = self.estimate(units, clusters, level or UNSHOWN_CONFIDENCE)
+        share = self._find_precision(units, level or UNSHOWN_CONFIDENCE)
         if level is None:
             return replace(bounds, estimate=drawn.value, precision=None if share is None else share.value)
         bounds = replace(bounds, estimate=drawn.value, estimate_low=drawn.low, estimate_high=drawn.high)
@@ -135,7 +135,7 @@ def read_answers(path: str | Path) -> Answers:
     check_content(path, labels.facts, {"rounds": [MAPPING]})
     # Pairs are drawn in the first round of a project only.
     drawing: dict[str, Any] = next(iter(labels.facts["rounds"]), {})
-    check_content(path, drawing, DRAWING)
+    check_content(path, drawing, DRAWING_SHAPE)
     options = drawing["options"]
     candidates = drawing["counts"]["candidates"]
     lacking = candidates - table.num_rows

@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.metric_inputs import MetricInput, ScoredMetric
 from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
-from cxc_eccv.evaluation.request import RECORDED
+from cxc_eccv.evaluation.request import REQUEST_ENTRIES
 from cxc_eccv.evaluation.score import ScoredPart
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.ranked import collect_ids
@@ -127,7 +127,7 @@ def describe_evaluation(plan: Plan, scored: Sequence[ScoredPart], ranker: Ranked
         trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
         restriction=plan.restriction,
         labels=_describe_labels(plan),
-        options=find_options(request, RECORDED),
+        options=find_options(request, REQUEST_ENTRIES),
     )
     of_tasks: dict[str, Any] = {}
     for task in {each.part.task.name: each.part.task for each in scored}.values():

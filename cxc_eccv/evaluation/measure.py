@@ -23,8 +23,8 @@ from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.types import SIDES, IntArray, Judgments, find_positions, other_side
 from cxc_eccv.types.ids import find_distinct
 
-NAMED = 3
-SWAP_SHARE = 0.5
+UNKNOWN_IDS_NAMED = 3
+SWAPPED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,9 +110,9 @@ def find_unknown_ids(
             unknown = unknown[~find_positions(unknown, _read_known_ids(side, library, collections))[1]]
         if unknown.size:
             count = f"{unknown.size} of {ids.size}"
-            first = ", ".join(map(str, unknown[:NAMED]))
+            first = ", ".join(map(str, unknown[:UNKNOWN_IDS_NAMED]))
             advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
-            if find_positions(unknown, collect_ids(other_side(side), inputs))[1].mean() > SWAP_SHARE:
+            if find_positions(unknown, collect_ids(other_side(side), inputs))[1].mean() > SWAPPED_SHARE:
                 advice = f"These ids are {other_side(side)}: images and captions look swapped."
             place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
             errors.append(UnknownIds(f"{place}. {advice}"))

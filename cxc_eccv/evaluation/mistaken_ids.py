@@ -6,7 +6,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import SIDES, IntArray, find_positions
 
-MOST = 0.5
+MISTAKEN_SHARE = 0.5
 """Ids are mostly those of a side if they share more than this part of the smaller of the two sets."""
 
 FROM_YOUR_LIST = "the list that you encoded has the ids"
@@ -46,7 +46,7 @@ def _are_of_other_side(ids: IntArray, right: IntArray, other: IntArray) -> bool:
 
 
 def _are_mostly(ids: IntArray, among: IntArray) -> bool:
-    return int(find_positions(ids, among)[1].sum()) > MOST * min(ids.size, among.size)
+    return int(find_positions(ids, among)[1].sum()) > MISTAKEN_SHARE * min(ids.size, among.size)
 
 
 def _describe_row_numbers(run: Run, split: Split, sides: list[str]) -> tuple[str, str]:

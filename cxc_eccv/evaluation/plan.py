@@ -324,7 +324,7 @@ def _find_reason(collection: Collection, rankable: Rankable, library: Library, s
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.title}"
 
 
-NO_IDS = np.empty(0, dtype=np.int64)
+NO_ITEMS = np.empty(0, dtype=np.int64)
 
 
 def _find_parts(
@@ -344,8 +344,8 @@ def _find_parts(
     for each, split in splits.items():
         first = split.first(request.limit)
         lacking = {side: np.setdiff1d(first.ids(side), rankable.ids(side)) for side in may_lack}
-        images = np.union1d(unreadable, lacking.get("images", NO_IDS))
-        parts[each] = first.without(images, lacking.get("captions", NO_IDS))
+        images = np.union1d(unreadable, lacking.get("images", NO_ITEMS))
+        parts[each] = first.without(images, lacking.get("captions", NO_ITEMS))
     if rankable.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
         raise MissingIds(
             f"{rankable.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the "
@@ -377,7 +377,7 @@ def _describe_parts(request: Request, parts: Sequence[Split], unreadable: IntArr
     left_out: dict[str, IntArray] = {}
     shares: dict[str, SideShare | None] = {}
     for side in SIDES:
-        ids = np.sort(np.concatenate([NO_IDS, *(part.left_out(side) for part in parts)]))
+        ids = np.sort(np.concatenate([NO_ITEMS, *(part.left_out(side) for part in parts)]))
         size = sum(part.whole.ids(side).size for part in parts)
         left_out[side] = ids
         shares[side] = SideShare(size - ids.size, size) if ids.size else None

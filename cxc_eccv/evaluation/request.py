@@ -21,7 +21,7 @@ from cxc_eccv.types.training_data import check_training_data
 from cxc_eccv.unjudged.judges import AnyJudge, Judge, read_judge
 from cxc_eccv.unjudged.policies import Classifier, policies
 
-SPLITS = ("validation", "test")
+EVALUATION_SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
 
 
@@ -158,7 +158,7 @@ class Request(Intervals):
         return replace(self, judge=self.judge.for_split(library.split(self.split, collection)))
 
 
-RECORDED: Mapping[str, str | None] = MappingProxyType(
+REQUEST_ENTRIES: Mapping[str, str | None] = MappingProxyType(
     {
         "tasks": "scores",
         "metrics": "scores",
@@ -220,5 +220,5 @@ class Rankable(Protocol):
 
 def check_split(split: str) -> None:
     """Raise UnknownName unless the split exists."""
-    if split not in SPLITS:
-        raise UnknownName("split", split, SPLITS)
+    if split not in EVALUATION_SPLITS:
+        raise UnknownName("split", split, EVALUATION_SPLITS)

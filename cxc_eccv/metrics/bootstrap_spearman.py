@@ -16,10 +16,10 @@ from cxc_eccv.metrics.kinds import RatedMetric
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.types.ids import make_indptr
 
-SAME_ROWS = "one row per rated pair, in the same order"
+RATED_ROWS = "one row per rated pair, in the same order"
 FEWEST_QUERIES = 4
-FEWEST_SAMPLES = 2
-SAMPLES_AT_ONCE = 16
+FEWEST_HALVES = 2
+HALVES_AT_ONCE = 16
 
 
 def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: int = 1000, seed: int = 0) -> FloatArray:
@@ -66,7 +66,7 @@ class CodedPairs:
         """Check and code; bad ratings raise DataError, bad similarities MalformedRun."""
         shape = pairs.query_ids.shape
         if pairs.item_ids.shape != shape:
-            raise DataError(f"query_ids have shape {shape} and item_ids {pairs.item_ids.shape}; need {SAME_ROWS}")
+            raise DataError(f"query_ids have shape {shape} and item_ids {pairs.item_ids.shape}; need {RATED_ROWS}")
         ratings, n_ratings = _encode(pairs.ratings, shape, "ratings", DataError)
         scores, n_scores = _encode(similarities, shape, "similarities", MalformedRun)
         codes = np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind")
@@ -107,7 +107,7 @@ def _encode(
     if array.dtype.kind not in "fiu":
         raise error(f"{name} have type {array.dtype}; need real numbers")
     if array.ndim != 1 or array.shape != shape:
-        raise error(f"{name} have shape {array.shape} for rated pairs of shape {shape}; need {SAME_ROWS}")
+        raise error(f"{name} have shape {array.shape} for rated pairs of shape {shape}; need {RATED_ROWS}")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise error(f"{name} hold {bad.size} NaN or infinite values, the first in row {bad[0]}; need finite numbers")
@@ -125,7 +125,7 @@ def query_draws(pairs: RatedPairs, n_samples: int = 1000, seed: int = 0) -> Iter
 
 def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntArray]:
     """The rows of several samples at a time; checks its arguments at once and draws lazily."""
-    check_whole("n_samples", n_samples, FEWEST_SAMPLES)
+    check_whole("n_samples", n_samples, FEWEST_HALVES)
     check_whole("seed", seed, 0)
     _, sizes = np.unique(pairs.query_ids, return_counts=True)
     if sizes.size < FEWEST_QUERIES:
@@ -135,8 +135,8 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
     by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
     ends = make_indptr(sizes)
     random = np.random.Generator(np.random.PCG64(seed))
-    starts = range(0, n_samples, SAMPLES_AT_ONCE)
-    sizes_of_batches = [min(SAMPLES_AT_ONCE, n_samples - start) for start in starts]
+    starts = range(0, n_samples, HALVES_AT_ONCE)
+    sizes_of_batches = [min(HALVES_AT_ONCE, n_samples - start) for start in starts]
     return (drawn_rows(random, by_query, ends, size) for size in sizes_of_batches)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.metrics.kinds import JudgedMetric
 from cxc_eccv.types import FloatArray, JudgedRanks
 
-EPSILON = 1e-5  # trec_eval's
+INF_AP_EPSILON = 1e-5  # trec_eval's
 
 
 def inf_ap(ranks: JudgedRanks) -> FloatArray:
@@ -39,7 +39,7 @@ def inf_ap(ranks: JudgedRanks) -> FloatArray:
     positives_above = total[:-1] - total[ranks.indptr[rows]]
     judged_above = ranks.places - 1
     share_above = (ranks.ranks - 1) / ranks.ranks
-    precision = (positives_above + EPSILON) / (judged_above + 2 * EPSILON)
+    precision = (positives_above + INF_AP_EPSILON) / (judged_above + 2 * INF_AP_EPSILON)
     terms = (1 / ranks.ranks + share_above * precision) * positive
     return np.asarray(ranks.sum(terms) / n_positives)
 

@@ -17,13 +17,13 @@ from cxc_eccv.judgments.plausible import Criterion
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 from cxc_eccv.types.ids import find_fold_rows, number_within
 
-UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
+UNIT_FACTORS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
 """Unit of a value to the factor with which it is shown."""
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0, "degrees": 1.0}
 """Kind of gains to the gain of a perfect match."""
-CONDENSED = "Sakai, SIGIR 2007, doi:10.1145/1277741.1277756; MacAvaney et al., ECIR 2022, arXiv:2111.13466"
+CONDENSED_LIST_PAPERS = "Sakai, SIGIR 2007, doi:10.1145/1277741.1277756; MacAvaney et al., ECIR 2022, arXiv:2111.13466"
 """The papers that leave unjudged items out of lists."""
-ROUNDING = 1e-9
+MEAN_ROUNDING = 1e-9
 """A mean of ones may exceed 1 by this much."""
 
 
@@ -64,8 +64,8 @@ class Spec:
     def __post_init__(self) -> None:
         if not self.citation:
             raise InvalidOption(f"metric {self.name}: citation is empty; name the paper that defines it")
-        if self.unit not in UNITS:
-            raise UnknownName(f"unit of metric {self.name}", self.unit, UNITS)
+        if self.unit not in UNIT_FACTORS:
+            raise UnknownName(f"unit of metric {self.name}", self.unit, UNIT_FACTORS)
         if self.unit in ("percent", "correlation") and (self.bounds[1] is None or self.bounds[1] > 1):
             raise InvalidOption(
                 f"metric {self.name}: unit {self.unit!r} is for values of at most 1, but its bounds are {self.bounds}; "
@@ -266,7 +266,7 @@ class JudgedMetric(Spec):
         return cls(
             spec.function,
             f"{spec.title}, judged only",
-            citation=CONDENSED,
+            citation=CONDENSED_LIST_PAPERS,
             parameters=spec.parameters,
             binary=spec.binary,
             judged_only=True,

@@ -6,7 +6,7 @@ from cxc_eccv.metrics.chances import RandomOrder, expect_recall
 from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
-HALF = 0.5 - 1e-12
+HALF_OF_QUERIES = 0.5 - 1e-12
 """One half, less the rounding of a sum over queries."""
 
 
@@ -39,7 +39,7 @@ def chance(order: RandomOrder) -> float:
     while low < high:
         middle = (low + high) // 2
         reached = order.average(expect_recall(order.n_gallery, order.n_reachable, middle))
-        if reached >= HALF:
+        if reached >= HALF_OF_QUERIES:
             high = middle
         else:
             low = middle + 1

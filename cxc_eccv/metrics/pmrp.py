@@ -8,7 +8,7 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import PlausibleMetric
 from cxc_eccv.types import FloatArray
 
-ZETAS = (0, 1, 2)
+PMRP_ZETAS = (0, 1, 2)
 
 
 def pmrp(hits: PlausibleHits) -> FloatArray:
@@ -36,12 +36,12 @@ def pmrp(hits: PlausibleHits) -> FloatArray:
         >>> pmrp(hits).tolist()
         [0.75]
     """
-    return np.asarray(np.mean([hits.precision(zeta) for zeta in ZETAS], axis=0))
+    return np.asarray(np.mean([hits.precision(zeta) for zeta in PMRP_ZETAS], axis=0))
 
 
 SPEC = PlausibleMetric(
     pmrp,
     "PMRP",
     citation="Chun et al., CVPR 2021, arXiv:2101.05068",
-    criteria=tuple((zeta, None) for zeta in ZETAS),
+    criteria=tuple((zeta, None) for zeta in PMRP_ZETAS),
 )

@@ -8,7 +8,7 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import PlausibleMetric
 from cxc_eccv.types import FloatArray
 
-CUT = 50
+PMRP_CUT = 50
 
 
 def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
@@ -34,12 +34,12 @@ def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
         >>> pmrp_at_50(hits).tolist()
         [0.4]
     """
-    return np.asarray(hits.precision(0, CUT))
+    return np.asarray(hits.precision(0, PMRP_CUT))
 
 
 SPEC = PlausibleMetric(
     pmrp_at_50,
     "PMRP@50",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
-    criteria=((0, CUT),),
+    criteria=((0, PMRP_CUT),),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.metrics.kinds import ROUNDING, WholeMetric
+from cxc_eccv.metrics.kinds import MEAN_ROUNDING, WholeMetric
 from cxc_eccv.metrics.recall_at_k import SPEC as RECALL
 from cxc_eccv.types import FloatArray
 
-RECALLS = 6
+RECALLS_PER_TASK = 6
 
 
 def rsum(recalls: FloatArray) -> FloatArray:
@@ -32,9 +32,9 @@ def rsum(recalls: FloatArray) -> FloatArray:
         375.0
     """
     values = np.asarray(recalls)
-    if values.dtype.kind not in "fiu" or not values.ndim or values.shape[-1] != RECALLS:
+    if values.dtype.kind not in "fiu" or not values.ndim or values.shape[-1] != RECALLS_PER_TASK:
         raise MalformedRun(f"rsum: recalls have type {values.dtype} and shape {values.shape}; need six per task")
-    if not ((values >= 0) & (values <= 1 + ROUNDING)).all():
+    if not ((values >= 0) & (values <= 1 + MEAN_ROUNDING)).all():
         raise MalformedRun(f"rsum: recalls range from {values.min()} to {values.max()}; need fractions in [0, 1]")
     return np.asarray(100 * values.sum(axis=-1))
 

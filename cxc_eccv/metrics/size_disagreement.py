@@ -12,7 +12,7 @@ from cxc_eccv.types.concept_pairs import ConceptPairs
 RELATIVE_TO = ("truth", "smaller", "image")
 """What an area difference is divided by: the instance of the ground truth, the smaller of the two, or the image."""
 
-TIE = 1e-9
+EQUAL_SUMS = 1e-9
 """Sums that differ by less are equal; the order of addition may change them this much."""
 
 
@@ -87,7 +87,7 @@ def match_sizes(
         differences /= np.minimum(left, right)
     if differences.size == 1:  # by far the most frequent case
         return np.asarray(differences[0])
-    reached = 0.0 if threshold is None else TIE * (differences >= threshold)
+    reached = 0.0 if threshold is None else EQUAL_SUMS * (differences >= threshold)
     return np.asarray(differences[linear_sum_assignment(differences + reached)])
 
 

@@ -42,7 +42,7 @@ from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
 from cxc_eccv.types import CROSS_MODAL, SIDES, Embeddings, FloatArray, IntArray, RatedPairs, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct
 
-WORTHWHILE = 0.6
+HALF_PRODUCT_SHARE = 0.6
 
 
 class ByVectors(ByCounts):
@@ -248,7 +248,7 @@ def count_within(vectors: Vectors, direction: str, merged: MergedJudgments) -> d
     Returns nothing if a whole product is faster, as with few queries and a large gallery, or if scores are too alike.
     """
     ids, segments = _with_segments(merged.query_ids, merged)
-    if WORTHWHILE * ids.size**2 > merged.query_ids.size * merged.gallery_ids.size:
+    if HALF_PRODUCT_SHARE * ids.size**2 > merged.query_ids.size * merged.gallery_ids.size:
         return {}
     order = _positives_together(merged, ids)
     ids = ids[order]

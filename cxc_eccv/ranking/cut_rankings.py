@@ -14,10 +14,10 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 from cxc_eccv.types.ids import make_indptr, number_within
 
-FAR = 2**40
+BEYOND_GALLERIES = 2**40
 """A depth beyond every gallery."""
 
-TOLERANCE = 1e-12
+VALUE_TOLERANCE = 1e-12
 """Values of a metric that differ by no more than this are equal; no table shows so little."""
 
 
@@ -52,7 +52,7 @@ def values_at_known_depth(
 
     A ranking of the whole gallery always suffices. A metric that looks only at the top d, see :func:`needed_depth`,
     needs d items. For a metric without such a limit (median rank, MRR) the positives that a ranking lacks must not be
-    able to change the value by more than :data:`TOLERANCE`.
+    able to change the value by more than :data:`VALUE_TOLERANCE`.
     """
     score = partial(metric, **parameters)
     n_positives = given.n_positives
@@ -77,9 +77,9 @@ def needed_depth(
     n_positives: IntArray,
     **parameters: Any,  # noqa: ANN401 - the metric's own
 ) -> IntArray:
-    """The smallest depth below which positives no longer change a metric's value, for each R; FAR without a limit."""
+    """The smallest depth below which positives no longer change a value, for each R; BEYOND_GALLERIES if none is."""
     score = partial(metric, **parameters)
-    high = np.full_like(n_positives, FAR)
+    high = np.full_like(n_positives, BEYOND_GALLERIES)
     low = np.where(_is_limited(score, n_positives), 0, high)
     while np.any(low < high):
         middle = (low + high) // 2
@@ -96,7 +96,7 @@ def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArr
 
 def _is_limited(score: Score, n_positives: IntArray) -> NDArray[np.bool_]:
     """Whether positives far below every gallery change nothing at all; 1 / rank still does."""
-    below, absent = _compare_below(score, n_positives, np.full_like(n_positives, FAR))
+    below, absent = _compare_below(score, n_positives, np.full_like(n_positives, BEYOND_GALLERIES))
     return np.asarray(below == absent)
 
 
@@ -108,7 +108,7 @@ def _compare_below(score: Score, n_positives: IntArray, depths: IntArray) -> tup
 
 def _differ(values: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
     """Whether values differ by more than the tolerance."""
-    return ~np.isclose(values, others, rtol=0, atol=TOLERANCE)
+    return ~np.isclose(values, others, rtol=0, atol=VALUE_TOLERANCE)
 
 
 def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, known_ranks: IntArray) -> PositiveRanks:
@@ -123,7 +123,7 @@ def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, kn
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
     """Ranks in a very large gallery that does not hold the other positives."""
     queries = np.arange(n_ranked.size)
-    gallery = np.full_like(n_positives, 2 * FAR)
+    gallery = np.full_like(n_positives, 2 * BEYOND_GALLERIES)
     return PositiveRanks(queries, make_indptr(n_ranked), ranks, n_positives, gallery, np.zeros_like(n_ranked))
 
 
@@ -133,7 +133,7 @@ def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunToo
     depth = given.depths[row]
     size = given.n_gallery[row]
     # Where the size of the gallery is unknown, n_gallery is the depth of an incomplete ranking.
-    held = np.where(given.complete | (given.n_gallery > given.depths), given.n_gallery, FAR)
+    held = np.where(given.complete | (given.n_gallery > given.depths), given.n_gallery, BEYOND_GALLERIES)
     whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
     subject = f"{name} of query {given.query_ids[row]} (R = {given.n_positives[row]})"
     if needed[row] >= held[row]:

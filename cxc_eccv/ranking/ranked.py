@@ -13,7 +13,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs
 from cxc_eccv.ranking.readers import RowReader, TopRows
-from cxc_eccv.ranking.scores import NAMED, Layout, Options, Scores, scan
+from cxc_eccv.ranking.scores import IDS_NAMED, Layout, Options, Scores, scan
 from cxc_eccv.ranking.ties import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.types import (
@@ -41,7 +41,7 @@ def find_rows(ids: IntArray, run: EmbeddingsRun | ScoresRun, side: str) -> IntAr
     rows, present = find_positions(ids, run_ids)
     if not present.all():
         missing = ids[~present]
-        first = ", ".join(map(str, missing[:NAMED]))
+        first = ", ".join(map(str, missing[:IDS_NAMED]))
         raise MissingIds(
             f"{run.path or 'run'}: lacks {missing.size} of {ids.size} {side} the task needs, the first: {first}. "
             + _remedy(run, side, ids, missing)
@@ -70,7 +70,7 @@ def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArra
     if present.all():
         return indices
     missing = query_ids[~present]
-    first = ", ".join(map(str, missing[:NAMED]))
+    first = ", ".join(map(str, missing[:IDS_NAMED]))
     remedy = "Rank the gallery for these too, or name the tasks whose queries the run has."
     for other, ranked in run.lists.items():
         if other != direction and np.isin(missing, ranked.query_ids).all():
@@ -89,7 +89,7 @@ Readers = Mapping[str, Sequence[RowReader]]
 
 NO_READERS: Readers = MappingProxyType({})
 
-DEFAULT: Mapping[str, str | None] = MappingProxyType({"similarity": None, "similarity_from": None})
+NO_SIMILARITY: Mapping[str, str | None] = MappingProxyType({"similarity": None, "similarity_from": None})
 
 
 class Items(Protocol):
@@ -138,7 +138,7 @@ class Ranked(ABC):
     """
 
     run: Run
-    scoring: Mapping[str, str | None] = DEFAULT
+    scoring: Mapping[str, str | None] = NO_SIMILARITY
 
     @abstractmethod
     def rank_all(self, judgments: Requests, readers: Readers = NO_READERS) -> Mapping[str, PositiveRanks]:

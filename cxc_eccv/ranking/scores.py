@@ -36,11 +36,11 @@ FEWEST_ROWS = 64
 MOST_ROWS = 1024
 ALIGNMENT = 8
 ROWS_PREPARED_AT_ONCE = 256
-LARGEST = float(np.finfo(np.float32).max) / 2
-SMALLEST = 2.0**-102
+LARGEST_PRODUCT = float(np.finfo(np.float32).max) / 2
+SMALLEST_PRODUCT = 2.0**-102
 """The smallest product that float32 holds with all its 24 digits."""
 
-NAMED = 3
+IDS_NAMED = 3
 """Number of ids that an error names."""
 
 
@@ -328,7 +328,7 @@ def refuse_zero_vectors(
 ) -> None:
     """Raise MalformedRun if any item has a zero vector, which would score 0, above all negative cosines."""
     if ids.size:
-        first = ", ".join(map(str, ids[:NAMED]))
+        first = ", ".join(map(str, ids[:IDS_NAMED]))
         remedy = ", or save similarity='dot' in the file to compare them by dot product" if by_dot else ""
         raise MalformedRun(
             f"{where}: {ids.size} of {total} {kind} have a zero vector, which has no cosine, the first: {first}. Check "
@@ -353,7 +353,7 @@ def refuse_extremes(
     (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
     for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
         product = length * other
-        if product and not SMALLEST <= product <= LARGEST:
+        if product and not SMALLEST_PRODUCT <= product <= LARGEST_PRODUCT:
             extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
             raise MalformedRun(
                 f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "

@@ -14,9 +14,9 @@ from cxc_eccv.tasks.task import NotApplicable, Part, Task
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, find_positions
 from cxc_eccv.types.judgments import orient
 
-IMAGES = 5_000
-CAPTIONS = 25_000
-FOLDS = 5
+COCO_1K_IMAGES = 5_000
+COCO_1K_CAPTIONS = 25_000
+COCO_1K_FOLDS = 5
 
 
 def _folded_links(split: Split, direction: str) -> Judgments:
@@ -24,7 +24,7 @@ def _folded_links(split: Split, direction: str) -> Judgments:
     captions, images = _fold_orders(split)
     queries, gallery = orient(images, captions, direction)
     query_folds, gallery_folds = (
-        find_positions(ids, order)[0] // (order.size // FOLDS)
+        find_positions(ids, order)[0] // (order.size // COCO_1K_FOLDS)
         for ids, order in ((links.query_ids, queries), (links.gallery_ids, gallery))
     )
     return replace(links, query_folds=query_folds, gallery_folds=gallery_folds)
@@ -35,9 +35,9 @@ def _fold_orders(split: Split) -> tuple[IntArray, IntArray]:
     captions = split.caption_ids
     images = split.caption_image_ids
     unique_images = np.unique(images)
-    if captions.size != CAPTIONS or unique_images.size != IMAGES:
+    if captions.size != COCO_1K_CAPTIONS or unique_images.size != COCO_1K_IMAGES:
         raise NotApplicable(
-            f"coco_1k needs {IMAGES:,} images with {CAPTIONS:,} captions, "
+            f"coco_1k needs {COCO_1K_IMAGES:,} images with {COCO_1K_CAPTIONS:,} captions, "
             f"and the {split.name} split has {unique_images.size:,} with {captions.size:,}"
         )
     order = split.library.read("coco_test_ids", read_ids) if split.name == "test" else captions

@@ -37,7 +37,7 @@ TASK = Task(
     config="retrieval",
 )
 
-RATED = Task(
+CXC_RATED = Task(
     name="cxc_rated",
     title="CxC rated",
     description=(
@@ -56,4 +56,4 @@ RATED = Task(
     config="sits",
 )
 
-TASKS = (RATED,)
+TASKS = (CXC_RATED,)

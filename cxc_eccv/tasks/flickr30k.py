@@ -22,7 +22,7 @@ TASK = Task(
     collection=COLLECTION,
 )
 
-ENTAILMENT = Task(
+FLICKR30K_ENTAILMENT = Task(
     name="flickr30k_entailment",
     title="Flickr30k entailment",
     description=(
@@ -41,4 +41,4 @@ ENTAILMENT = Task(
     facts=flickr30k_label_conflicts,
 )
 
-TASKS = (ENTAILMENT,)
+TASKS = (FLICKR30K_ENTAILMENT,)

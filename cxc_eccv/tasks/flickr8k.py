@@ -23,7 +23,7 @@ TASK = Task(
     collection=COLLECTION,
 )
 
-HUMAN = Task(
+FLICKR8K_HUMAN = Task(
     name="flickr8k_human",
     title="Flickr8k human",
     description=(
@@ -45,7 +45,7 @@ HUMAN = Task(
     collection=JUDGED_COLLECTION,
 )
 
-EXPERT = Task(
+FLICKR8K_EXPERT = Task(
     name="flickr8k_expert",
     title="Flickr8k expert",
     description=(
@@ -63,7 +63,7 @@ EXPERT = Task(
     collection=JUDGED_COLLECTION,
 )
 
-CROWD = Task(
+FLICKR8K_CROWD = Task(
     name="flickr8k_crowd",
     title="Flickr8k crowd",
     description=(
@@ -81,4 +81,4 @@ CROWD = Task(
     collection=JUDGED_COLLECTION,
 )
 
-TASKS = (HUMAN, EXPERT, CROWD)
+TASKS = (FLICKR8K_HUMAN, FLICKR8K_EXPERT, FLICKR8K_CROWD)

@@ -64,15 +64,15 @@ class Part:
         if self.direction not in DIRECTIONS:
             raise UnknownName(f"direction of part {self.name}", self.direction, DIRECTIONS)
         if not self.offers:
-            raise InvalidOption(f"part {self.name} has no judgments; give it {', '.join(JUDGMENTS)}")
+            raise InvalidOption(f"part {self.name} has no judgments; give it {', '.join(JUDGMENT_NAMES)}")
 
     @property
     def offers(self) -> tuple[str, ...]:
         """The names of its judgments; the first are the main ones."""
-        return tuple(name for name in JUDGMENTS if getattr(self, name) is not None)
+        return tuple(name for name in JUDGMENT_NAMES if getattr(self, name) is not None)
 
 
-JUDGMENTS = ("ranks", "labels", "matches", "rated", "verdicts", "ratings", "degrees")
+JUDGMENT_NAMES = ("ranks", "labels", "matches", "rated", "verdicts", "ratings", "degrees")
 """What metrics can read in a part."""
 
 

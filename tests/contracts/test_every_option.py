@@ -13,7 +13,7 @@ from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.evaluation import Request, evaluate_request
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.calls import measure_request
-from cxc_eccv.evaluation.request import RECORDED
+from cxc_eccv.evaluation.request import REQUEST_ENTRIES
 from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
@@ -113,14 +113,14 @@ def test_option_is_recorded_where_it_is_said(name, runs, sample_library):
         value = answer_all(runs["test"], base, sample_library)
     changed = replace(base, **{name: value})
     reports = [report_of(runs, sample_library, request) for request in (base, changed)]
-    assert records(name, RECORDED[name], reports)
-    if RECORDED[name] is not None:
+    assert records(name, REQUEST_ENTRIES[name], reports)
+    if REQUEST_ENTRIES[name] is not None:
         assert reports[0] != reports[1]
 
 
 def test_every_recorded_option_is_tried():
-    assert CHANGES.keys() == RECORDED.keys()
-    assert RECORDED.keys() <= {field.name for field in fields(Request)}
+    assert CHANGES.keys() == REQUEST_ENTRIES.keys()
+    assert REQUEST_ENTRIES.keys() <= {field.name for field in fields(Request)}
 
 
 Emphasised = make_dataclass(
@@ -155,13 +155,13 @@ def test_reports_of_other_options_are_not_compared(runs, sample_library):
 @pytest.mark.parametrize("place", ["results", "scores", "provenance/emphasis"])
 def test_field_that_only_claims_a_place_is_found(place, runs, sample_library, monkeypatch):
     """The contract fails for a field of a copy that is listed as recorded, and that no report has."""
-    monkeypatch.setattr("cxc_eccv.evaluation.make_report.RECORDED", {**RECORDED, "emphasis": place})
+    monkeypatch.setattr("cxc_eccv.evaluation.make_report.REQUEST_ENTRIES", {**REQUEST_ENTRIES, "emphasis": place})
     requests = [Emphasised(tasks="coco_5k", emphasis=emphasis) for emphasis in (1, 3)]
     assert not records("emphasis", place, [report_of(runs, sample_library, each) for each in requests])
 
 
 def test_options_are_written_as_json():
     request = Emphasised(emphasis=3, limit=5, name="mine")
-    assert find_options(request, RECORDED) == {"emphasis": 3}
-    assert find_options(replace(request, emphasis=Path("a")), RECORDED) == {"emphasis": "a"}
+    assert find_options(request, REQUEST_ENTRIES) == {"emphasis": 3}
+    assert find_options(replace(request, emphasis=Path("a")), REQUEST_ENTRIES) == {"emphasis": "a"}
     assert Provenance().options == {}

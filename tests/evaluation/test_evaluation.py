@@ -300,11 +300,11 @@ def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
 
 @pytest.mark.parametrize("spoil", [lambda ids: ids[:-1], lambda ids: np.append(ids[:-1], 99_999), lambda ids: ids])
 def test_the_order_names_every_caption_once(spoil):
-    ids = np.arange(coco_1k.CAPTIONS)
+    ids = np.arange(coco_1k.COCO_1K_CAPTIONS)
     library = SimpleNamespace(read=lambda *_: spoil(ids))
     split = SimpleNamespace(name="test", caption_ids=ids, caption_image_ids=ids // 5, library=library)
     if spoil(ids) is ids:
-        assert coco_1k._fold_orders(split)[1].size == coco_1k.IMAGES
+        assert coco_1k._fold_orders(split)[1].size == coco_1k.COCO_1K_IMAGES
         return
     with pytest.raises(
         DataError, match=r"captions of coco_test_ids, .*, are not the 25,000 captions of the test split"

@@ -112,7 +112,7 @@ def hits_of(scores, matching, look=(0, None)):
 @pytest.mark.parametrize("few", [64, 0])
 def test_a_tie_at_the_end_of_the_top_counts_only_where_a_match_is_in_it(few, monkeypatch):
     """R = 2. First the tie holds no match; then it holds one, which gives way; then two fill what is left."""
-    monkeypatch.setattr("cxc_eccv.ranking.readers.rows.FEW", few)
+    monkeypatch.setattr("cxc_eccv.ranking.readers.rows.FEW_ITEMS", few)
     without = hits_of([9, 5, 5, 5, 1], matching=[0, 4])
     assert (without.hits.tolist(), without.ties.tolist()) == ([[1]], [0])
     with_one = hits_of([9, 5, 5, 5, 1], matching=[0, 2])

@@ -83,7 +83,7 @@ def test_other_forms_of_a_run_measure_the_same(form, direction, data, few):
     """Whether plausible matches are counted on whole rows or, as in a large gallery, among the best items alone."""
     with pytest.MonkeyPatch.context() as patch:
         if few:
-            patch.setattr("cxc_eccv.ranking.readers.rows.FEW", 0)
+            patch.setattr("cxc_eccv.ranking.readers.rows.FEW_ITEMS", 0)
         check_other_form(form, direction, data)
 
 
@@ -105,8 +105,8 @@ def test_readers_share_passes_with_the_ranks_of_positives(data, block_size, by_c
     """Whatever else is read, in one direction or both, as rows or columns, it stays what it is alone."""
     with pytest.MonkeyPatch.context() as patch:
         if by_columns:  # as in a gallery of any size
-            patch.setattr("cxc_eccv.ranking.readers.columns.SHARE", 0)
-            patch.setattr("cxc_eccv.ranking.readers.rows.FEW", 0)
+            patch.setattr("cxc_eccv.ranking.readers.columns.KEPT_SHARE", 0)
+            patch.setattr("cxc_eccv.ranking.readers.rows.FEW_ITEMS", 0)
         check_readers(data, block_size)
 
 

@@ -13,7 +13,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallo
 from cxc_eccv.evaluate_modules.ranking_modules import GivenRankings
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranked
-from cxc_eccv.ranking.cut_rankings import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.cut_rankings import BEYOND_GALLERIES, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Judgments
 
@@ -89,7 +89,7 @@ def test_a_value_is_given_where_every_continuation_has_it(label, data):
         limit = needed_depth(spec.function, np.array([len(positives)]), **variant)[0]
         assert not stated.complete[0]
         assert len(known) < limit
-        assert limit < FAR or len(possible) > 1 or len(known) == size
+        assert limit < BEYOND_GALLERIES or len(possible) > 1 or len(known) == size
     else:
         assert possible == {float(value[0])}
 
@@ -101,9 +101,9 @@ def test_a_value_is_given_where_every_continuation_has_it(label, data):
         ("mrr_at_10", [10, 10]),
         ("map_at_r", [1, 48]),
         ("r_precision", [1, 48]),
-        ("mrr", [FAR, FAR]),
-        ("median_rank", [FAR, FAR]),
-        ("mean_rank", [FAR, FAR]),
+        ("mrr", [BEYOND_GALLERIES, BEYOND_GALLERIES]),
+        ("median_rank", [BEYOND_GALLERIES, BEYOND_GALLERIES]),
+        ("mean_rank", [BEYOND_GALLERIES, BEYOND_GALLERIES]),
     ],
 )
 def test_needed_depths(label, expected):

@@ -68,7 +68,7 @@ def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(ca
     if case == "too many":
         monkeypatch.setattr("cxc_eccv.ranking.readers.columns.MOST_KEPT", 1000)
     if case == "guessed too high":
-        monkeypatch.setattr("cxc_eccv.ranking.readers.columns.SLACK", -5)
+        monkeypatch.setattr("cxc_eccv.ranking.readers.columns.BRACKET_SLACK", -5)
     run = EmbeddingsRun(Embeddings(np.arange(700), images), Embeddings(np.arange(5000, 5900), captions))
     sets = random.random((700, 5)) < 0.4
     of_captions = random.integers(0, 700, 800)  # of 900, and 20 images take no part

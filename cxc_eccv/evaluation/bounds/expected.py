@@ -20,9 +20,9 @@ ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
 Share = Callable[[IntArray, IntArray, IntArray], FloatArray]
 """``RankMetric.share``: maps the place among the positives, the rank and R to what each positive adds to a value."""
 
-QUERIES_AT_ONCE = 256
-NUMBERS_AT_ONCE = 2**22
-CERTAIN = 4.5
+EXPECTED_QUERIES_AT_ONCE = 256
+EXPECTED_TERMS_AT_ONCE = 2**22
+CERTAIN_DEVIATION = 4.5
 """A sum of n independent zeros and ones is off its mean by this many times sqrt(n) with probability below 1e-17."""
 
 
@@ -89,7 +89,7 @@ def expected_median(values: FloatArray, weights: FloatArray) -> float:
     levels, first = np.unique(ordered, return_index=True)
     ends = np.append(first[1:], ordered.size)
     mean_counts = np.cumsum(ordered_weights)[ends - 1]
-    reach = CERTAIN * np.sqrt(n_queries)
+    reach = CERTAIN_DEVIATION * np.sqrt(n_queries)
     middle = np.array([(n_queries - 1) // 2, n_queries // 2])  # number of queries before the two middle ones
     too_few = np.where(mean_counts[:, None] < middle, 1.0, 0.0)
     for level in np.flatnonzero((np.abs(mean_counts[:, None] - middle) < reach + 1).any(axis=1)):
@@ -114,14 +114,13 @@ def _count_many(probabilities: FloatArray) -> FloatArray:
 
 def expect_sums(share: Share, retrieved: Retrieved, chances: FloatArray) -> FloatArray:
     """(Q,) expected values of a metric that sums ``RankMetric.share`` over positives."""
-    return np.concatenate(
-        [_expect_some_sums(share, retrieved, chances, start) for start in range(0, len(chances), QUERIES_AT_ONCE)]
-    )
+    starts = range(0, len(chances), EXPECTED_QUERIES_AT_ONCE)
+    return np.concatenate([_expect_some_sums(share, retrieved, chances, start) for start in starts])
 
 
 def _expect_some_sums(share: Share, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
     """The expected values of a block of queries from ``start``."""
-    rows = slice(start, start + QUERIES_AT_ONCE)
+    rows = slice(start, start + EXPECTED_QUERIES_AT_ONCE)
     block = chances[rows]
     ends = retrieved.ends[rows]
     ranks = retrieved.ranks
@@ -177,7 +176,7 @@ def _sum_shares(
     shape = tuple(part.shape[1] for part in chances)
     above, tied, below = np.ogrid[tuple(map(slice, shape))]
     sums = np.empty(order.size)
-    step = max(1, NUMBERS_AT_ONCE // int(np.prod(shape)))
+    step = max(1, EXPECTED_TERMS_AT_ONCE // int(np.prod(shape)))
     for start in range(0, order.size, step):
         some = slice(start, start + step)
         places, standing, total = (values[some, None, None, None] for values in (order, ranks, n_positives))

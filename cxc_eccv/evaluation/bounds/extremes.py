@@ -20,19 +20,19 @@ from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expect
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, Spec, TopMetric, Variant
-from cxc_eccv.ranking.cut_rankings import FAR
+from cxc_eccv.ranking.cut_rankings import BEYOND_GALLERIES
 from cxc_eccv.ranking.ties import find_tied_across
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import find_fold_rows
 from cxc_eccv.types.judgments import orient
 
-TINY = np.finfo(np.float64).tiny
+SMALLEST_DEGREE = np.finfo(np.float64).tiny
 """The smallest degree: it counts towards R, and adds nothing to the gain."""
 
-LABELLINGS = 64
+RANDOM_LABELLINGS = 64
 """Random labellings behind the prediction of a metric at R."""
 
-ROUNDING = 1e-12
+SMALLEST_VARIANCE = 1e-12
 """A variance below this comes from rounding; the value is certain."""
 
 
@@ -78,7 +78,7 @@ def bound_top(
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
     gains = [HIGHEST_GAIN[spec.gains]]
     if spec.gains == "degrees":
-        gains.append(TINY)
+        gains.append(SMALLEST_DEGREE)
     labellings = _label_worst_and_best(top, judgments, k, variant.k or top.depth, gains)
     low, high = _extremes(variant.compute(top, labelled) for labelled in labellings)
     if spec.highest is not None:
@@ -97,7 +97,7 @@ def bound_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) -> Bou
     depths = np.zeros(len(hits.n_matches), dtype=np.int64)
     for criterion in variant.spec.criteria:
         n_matches = hits.n_matches[:, hits.criteria.index(criterion)]
-        cut = FAR if criterion[1] is None else criterion[1]
+        cut = BEYOND_GALLERIES if criterion[1] is None else criterion[1]
         depths = np.maximum(depths, np.minimum(n_matches, cut))
     return Bounds(value, value, 0, int(depths.sum()), value)
 
@@ -275,11 +275,11 @@ def make_rank_units(
         else:
             random = np.random.default_rng(0)
             chances = probabilities[rows, columns]
-            values = np.stack([value(random.random(rows.size) < chances) for _ in range(LABELLINGS)], axis=1)
-            weights = np.full(values.shape, 1 / LABELLINGS)
+            values = np.stack([value(random.random(rows.size) < chances) for _ in range(RANDOM_LABELLINGS)], axis=1)
+            weights = np.full(values.shape, 1 / RANDOM_LABELLINGS)
         predicted = (values * weights).sum(axis=1)
         variances = (values**2 * weights).sum(axis=1) - predicted**2
-        forecast = predicted, np.sqrt(np.where(variances > ROUNDING, variances, 0))
+        forecast = predicted, np.sqrt(np.where(variances > SMALLEST_VARIANCE, variances, 0))
     query_ids = retrieved.ranks.query_ids
     sides = orient(query_ids[rows], retrieved.ids[rows, columns], direction)
     return SamplingUnits(query_ids, rows, *sides, value, forecast)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
-from cxc_eccv.metrics.kinds import UNITS
+from cxc_eccv.metrics.kinds import UNIT_FACTORS
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.types import Result
 
-LEAST = {"percent": 0.001, "rank": 0.5, "number": 0.1}
+SMALLEST_GAPS = {"percent": 0.001, "rank": 0.5, "number": 0.1}
 """Unit of a metric to the smallest gap that is told."""
 
-HALF_WIDTHS = 0.1
+GAP_IN_HALF_WIDTHS = 0.1
 """The smallest gap in half widths of the interval."""
 
 
@@ -35,7 +35,7 @@ def find_deciding(results: Iterable[Result]) -> list[Result]:
             continue
         unit = metric_labelled(row.metric)[0].unit
         half_width = 0.0 if row.low is None or row.high is None else (row.high - row.low) / 2
-        least = max(LEAST[unit], HALF_WIDTHS * half_width)
+        least = max(SMALLEST_GAPS[unit], GAP_IN_HALF_WIDTHS * half_width)
         gap = abs(row.if_ties_help - row.value)
         if gap > least:
             excess.append((gap / least, row))
@@ -46,7 +46,7 @@ def find_deciding(results: Iterable[Result]) -> list[Result]:
 def describe_range(deciding: Sequence[Result]) -> str:
     """The number that ties move most, with both of its ends, and how many more they move."""
     row = deciding[0]
-    factor = UNITS[metric_labelled(row.metric)[0].unit]
+    factor = UNIT_FACTORS[metric_labelled(row.metric)[0].unit]
     ends = f"{factor * row.value:.1f} if a tied item ranks above a positive, {factor * (row.if_ties_help or 0):.1f} if"
     more = len(deciding) - 1
     others = f"; {more} further {'number' if more == 1 else 'numbers'}" if more else ""

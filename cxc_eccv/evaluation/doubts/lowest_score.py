@@ -8,7 +8,7 @@ from cxc_eccv.evaluation.doubts.deciding_ties import describe_range, find_decidi
 from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
 from cxc_eccv.runs import ScoresRun
 
-SHARE = 0.05
+LOWEST_SHARE = 0.05
 """Share of the pairs that makes the lowest score a value of its own."""
 
 
@@ -20,7 +20,7 @@ def lowest_score(evidence: Evidence) -> str | None:
     scores = evidence.run.scores
     lowest = scores.min()
     share = float(np.count_nonzero(scores == lowest) / scores.size)
-    if share < SHARE:
+    if share < LOWEST_SHARE:
         return None
     return (
         f"{100 * share:.1f}% of the pairs have the lowest score, {lowest:g}, and ties decide {describe_range(deciding)}"

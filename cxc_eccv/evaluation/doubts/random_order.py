@@ -12,7 +12,7 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, PositiveRanks
 from cxc_eccv.types.ids import number_within
 
-ERRORS = 4
+STANDARD_ERRORS = 4
 """Standard errors over images by which a model must be better than a random order."""
 
 FEWEST_IMAGES = 10
@@ -43,12 +43,12 @@ def random_order(evidence: Evidence) -> str | None:
         if np.unique(images[known]).size < FEWEST_IMAGES:
             continue
         gain, error = average_by_image((values - expected)[known], images[known])
-        if gain > ERRORS * error:
+        if gain > STANDARD_ERRORS * error:
             better.append(direction)
             continue
         shares = f"{100 * values[known].mean():.1f}% (by chance {100 * expected[known].mean():.1f}%)"
         figure = f"in {direction} {what.format(shares)}"
-        (reverse if gain < -ERRORS * error else chance)[direction] = figure
+        (reverse if gain < -STANDARD_ERRORS * error else chance)[direction] = figure
     if set(better) & set(CROSS_MODAL):
         chance = {direction: figure for direction, figure in chance.items() if direction in CROSS_MODAL}
     if reverse:

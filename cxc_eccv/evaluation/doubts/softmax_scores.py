@@ -8,13 +8,13 @@ from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.types import FloatArray
 
-LINES = 128
+LINES_CHECKED = 128
 """Rows and columns that are looked at, evenly spread."""
 
-TOTALS = (1, 100)
+PROBABILITY_SUMS = (1, 100)
 """Sums of probabilities, as fractions and in percent."""
 
-TOLERANCE = 0.01
+SUM_TOLERANCE = 0.01
 """How far a sum may be from these, as a part of them."""
 
 
@@ -39,7 +39,7 @@ def softmax_scores(evidence: Evidence) -> str | None:
 
 
 def _spread(count: int) -> FloatArray:
-    return np.unique(np.linspace(0, count - 1, min(count, LINES)).astype(int))
+    return np.unique(np.linspace(0, count - 1, min(count, LINES_CHECKED)).astype(int))
 
 
 def _sum_to_one(lines: FloatArray) -> bool:
@@ -47,9 +47,9 @@ def _sum_to_one(lines: FloatArray) -> bool:
     if (lines <= 0).all() and (lines < 0).any():
         lines = np.exp(lines)
     sums = lines.sum(axis=1)
-    for total in TOTALS:
+    for total in PROBABILITY_SUMS:
         is_split = ((lines > 0) & (lines < total)).any()
-        if is_split and (lines >= 0).all() and (np.abs(sums - total) <= TOLERANCE * total).all():
+        if is_split and (lines >= 0).all() and (np.abs(sums - total) <= SUM_TOLERANCE * total).all():
             return True
     return False
 

@@ -18,7 +18,7 @@ from cxc_eccv.ranking.scores import workers
 from cxc_eccv.types import IntArray, find_positions
 
 PAIRS_AT_ONCE = 4096
-LEAST = float(np.finfo(np.float32).smallest_subnormal)
+SMALLEST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 
 
 class ColumnPairs:
@@ -123,16 +123,16 @@ def brackets(
         list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
     n_terms = queries.shape[1]
     reach = magnitude * sum(n_terms * unit / (1 - n_terms * unit) for unit in (2.0**-24, 2.0**-52))
-    reach += n_terms * LEAST  # a subnormal product errs by half of the least number
+    reach += n_terms * SMALLEST_FLOAT32  # a subnormal product errs by half of the least number
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
 
 
-SAMPLE = 1024
-SLACK = 5
+SAMPLED_SCORES = 1024
+BRACKET_SLACK = 5
 MOST_KEPT = 25_000_000
-SHARE = 64
-"""A reader is shallow if it needs at most 1 / SHARE of its gallery."""
+KEPT_SHARE = 64
+"""A reader is shallow if it needs at most 1 / KEPT_SHARE of its gallery."""
 QUERIES_AT_ONCE = 64
 
 
@@ -147,7 +147,7 @@ class BestOfColumns:
     def __init__(self, depths: IntArray, sample: NDArray[np.float32], item_rows: IntArray, n_items: int) -> None:
         share = depths / n_items
         mean = item_rows.size * share
-        ranks = np.ceil(mean + SLACK * np.sqrt(mean * (1 - share)) + SLACK).astype(np.int64)
+        ranks = np.ceil(mean + BRACKET_SLACK * np.sqrt(mean * (1 - share)) + BRACKET_SLACK).astype(np.int64)
         ranks[depths == 0] = 0
         self._share = float(np.clip(ranks / max(item_rows.size, 1), 0, 1).mean())
         if self._share * depths.size * n_items > MOST_KEPT:
@@ -193,7 +193,7 @@ def can_read_columns(reader: RowReader) -> bool:
 
 
 def _is_shallow(reader: RowReader) -> bool:
-    return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
+    return reader.deepest is not None and reader.deepest * KEPT_SHARE <= reader.gallery_ids.size
 
 
 class ColumnReaders:
@@ -221,7 +221,7 @@ class ColumnReaders:
         for reader in readers:
             alike = reader.gallery_ids.tobytes() if _is_shallow(reader) else reader
             galleries.setdefault(alike, []).append(reader)
-        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE]
+        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLED_SCORES]
         sample = score_rows(drawn)
         for group in galleries.values():
             indices, present = find_positions(row_ids, group[0].gallery_ids)

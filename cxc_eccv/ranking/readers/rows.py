@@ -356,8 +356,8 @@ class JudgedRows(RowReader):
         )
 
 
-FEW = 64
-"""If criteria need at most 1 / FEW of the items, only the candidates for these are compared."""
+FEW_ITEMS = 64
+"""If criteria need at most 1 / FEW_ITEMS of the items, only the candidates for these are compared."""
 
 
 class PlausibleRows(RowReader):
@@ -378,7 +378,7 @@ class PlausibleRows(RowReader):
         self._helped = np.zeros_like(self._n_matches)  # the hits if ties help
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
         cuts = self._cuts
-        self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
+        self.deepest = max(cuts) if max(cuts) * FEW_ITEMS <= self.gallery_ids.size else None
 
     def _read(self, block: NDArray[Any], start: int) -> None:
         if counts_matches(block, self._matches.distances, len(self.criteria)):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation.request import SPLITS
+from cxc_eccv.evaluation.request import EVALUATION_SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.sources.catalog import ALL_SPLITS
@@ -144,7 +144,7 @@ def read_failures(folder: str | Path, library: Library) -> tuple[pa.Table, Split
     try:
         facts = parse_json((table.schema.metadata or {})[b"explained"].decode(), path)
         ((split, collection),) = {(model["split"], model["collection"]) for model in facts.values()}
-        if split not in (*SPLITS, ALL_SPLITS) or collection not in collections():
+        if split not in (*EVALUATION_SPLITS, ALL_SPLITS) or collection not in collections():
             raise LookupError(f"split {split!r} of {collection!r}")
         table.select(FAILURE_COLUMNS)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
