@@ -334,6 +334,21 @@ class Split:
         """The images' file names; null for ids outside the split."""
         return _look_up(self.images, "image_id", "file_name", image_ids)
 
+    def captions_of(self, image_ids: IntArray) -> pa.ListArray:
+        """The raw texts of each image's captions, in the order of the raw file; every id must be in the split.
+
+        Example:
+            >>> split = Library("sample").split("test")
+            >>> [len(captions) for captions in split.captions_of(split.image_ids[:2])]
+            [5, 5]
+        """
+        owners = find_positions(self.caption_image_ids, self.image_ids)[0]
+        counts = np.bincount(owners, minlength=self.image_ids.size)
+        offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+        texts = self.captions["text"].combine_chunks().take(pa.array(np.argsort(owners, kind="stable")))
+        rows = find_positions(image_ids, self.image_ids)[0]
+        return pa.ListArray.from_arrays(offsets, texts).take(pa.array(rows))
+
     def owners_of(self, caption_ids: IntArray) -> IntArray:
         """The image that each caption was written for; every id must be in the split."""
         return self.caption_image_ids[find_positions(caption_ids, self.caption_ids)[0]]

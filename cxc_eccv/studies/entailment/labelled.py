@@ -24,7 +24,6 @@ from cxc_eccv.sources.reading import read_table, shown
 from cxc_eccv.studies.entailment.training_data import (
     SCHEMA,
     as_labelled,
-    captions_of_images,
     load_training_data,
     make_pairs,
     pairs_of_labels,
@@ -123,8 +122,8 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
     path = find_labelled(name)
     if path is None:
         data = load_training_data(library, [name], images=images, allow_test_data=True)
-        left_out = {rule: n for part in data.provenance["sources"].values() for rule, n in part["left_out"].items()}
-        return LabelledPairs(name, data.pairs, left_out)
+        (source,) = data.provenance["sources"].values()
+        return LabelledPairs(name, data.pairs, source["left_out"])
     if path.suffix == ".parquet":
         return LabelledPairs(path.name, _read_pairs(path, library), {})
     pairs = pairs_of_labels(read_entailment(path))
@@ -173,7 +172,7 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     content = library.split(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
     pairs = make_pairs(
-        captions_of_images(content, images),
+        content.captions_of(images),
         content.texts_of(captions),
         labels.table["positive"],
         image=content.files_of(images),
@@ -278,13 +277,12 @@ def _hash(pairs: pa.Table) -> tuple[IntArray, NDArray[np.bool_]]:
     """
     hypotheses = plain_texts(pairs["hypothesis"].combine_chunks()).to_pylist()
     premises = plain_texts(pairs["premise"].combine_chunks()).to_pylist()
-    sides = [[premise or None for premise in premises], pairs["image_key"].to_pylist()]
-    known = np.array([[value is not None for value in side] for side in sides], dtype=bool).reshape(2, -1).T
-    hashes = [
-        [_number(what, side, text) for side, text in zip(values, hypotheses, strict=True)]
-        for what, values in zip(("premise", "image"), sides, strict=True)
-    ]
-    return np.array(hashes, dtype=np.int64).reshape(2, -1).T, known
+    hashes = []
+    known = []
+    for premise, image, hypothesis in zip(premises, pairs["image_key"].to_pylist(), hypotheses, strict=True):
+        hashes.append((_number("premise", premise or None, hypothesis), _number("image", image, hypothesis)))
+        known.append((bool(premise), image is not None))
+    return np.array(hashes, dtype=np.int64).reshape(-1, 2), np.array(known, dtype=bool).reshape(-1, 2)
 
 
 def _number(what: str, side: str | None, hypothesis: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -24,7 +24,6 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
     THRESHOLD,
     Corpus,
     Pairs,
-    captions_of_images,
     corpora,
     join_captions,
     make_pairs,
@@ -44,7 +43,6 @@ __all__ = [
     "SCHEMA",
     "TrainingData",
     "as_labelled",
-    "captions_of_images",
     "corpora",
     "count_named",
     "evaluation_splits",
@@ -324,24 +322,37 @@ def plain_texts(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(pc.utf8_lower(texts), pattern=r"[^\p{L}\p{N}]+", replacement="")
 
 
-def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator[tuple[str, str, Mask]]:
-    """Yield a split, a reason (``image``, ``caption``, ``words``, ``other``), and the (N,) mask of its pairs.
+def make_plain(table: pa.Table) -> pa.Table:
+    """Pairs with the :func:`plain_texts` of their sentences, for :func:`find_members`."""
+    premises = table["premises"].combine_chunks()
+    offsets = np.append(0, np.cumsum(pc.list_value_length(premises))).astype(np.int32)
+    columns = {
+        "premises": pa.ListArray.from_arrays(offsets, plain_texts(premises.flatten())),
+        "hypothesis": plain_texts(table["hypothesis"].combine_chunks()),
+        "image_key": table["image_key"],
+        "caption_key": table["caption_key"],
+    }
+    return pa.table(columns)
+
+
+def find_members(table: pa.Table, split: EvaluationSplit) -> dict[str, Mask]:
+    """Reason (``image``, ``caption``, ``words``, ``other``) to the (N,) mask of the plain pairs with data of a split.
 
     ``words``: a sentence without an id has the words of a caption; ``other``: one whose id is another caption's has.
     """
     premises = table["premises"].combine_chunks()
-    sentences = plain_texts(premises.flatten())
     owners = np.asarray(pc.list_parent_indices(premises))
-    hypotheses = plain_texts(table["hypothesis"].combine_chunks())
-    premise_unnamed, hypothesis_unnamed = (np.asarray(pc.is_null(table[key])) for key in ("image_key", "caption_key"))
-    for split in splits:
-        yield split.name, "image", _is_in(table["image_key"], split.image_keys)
-        yield split.name, "caption", _is_in(table["caption_key"], split.caption_keys)
-        of_premise = np.zeros(table.num_rows, dtype=bool)
-        of_premise[owners[_is_in(sentences, split.texts)]] = True
-        of_hypothesis = _is_in(hypotheses, split.texts)
-        yield split.name, "words", (of_premise & premise_unnamed) | (of_hypothesis & hypothesis_unnamed)
-        yield split.name, "other", (of_premise & ~premise_unnamed) | (of_hypothesis & ~hypothesis_unnamed)
+    has_premise = np.zeros(table.num_rows, dtype=bool)
+    has_premise[owners[_is_in(premises.flatten(), split.texts)]] = True
+    has_hypothesis = _is_in(table["hypothesis"], split.texts)
+    premise_unnamed = np.asarray(pc.is_null(table["image_key"]))
+    hypothesis_unnamed = np.asarray(pc.is_null(table["caption_key"]))
+    return {
+        "image": _is_in(table["image_key"], split.image_keys),
+        "caption": _is_in(table["caption_key"], split.caption_keys),
+        "words": (has_premise & premise_unnamed) | (has_hypothesis & hypothesis_unnamed),
+        "other": (has_premise & ~premise_unnamed) | (has_hypothesis & ~hypothesis_unnamed),
+    }
 
 
 def _is_in(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Mask:
@@ -364,11 +375,14 @@ def drop_members(pairs: Pairs, protected: Sequence[EvaluationSplit]) -> tuple[pa
     """The pairs that are in no protected split, and reason to the number of others, each counted once."""
     left_out: dict[str, int] = {}
     inside = np.zeros(pairs.table.num_rows, dtype=bool)
-    for name, why, members in find_members(pairs.table, protected):
-        new = members & ~inside if why in REASONS else np.zeros_like(inside)
-        inside |= new
-        if new.any():
-            left_out[REASONS[why].format(name)] = int(new.sum())
+    plain = make_plain(pairs.table)
+    for split in protected:
+        members = find_members(plain, split)
+        for why, text in REASONS.items():
+            new = members[why] & ~inside
+            inside |= new
+            if new.any():
+                left_out[text.format(split.name)] = int(new.sum())
     return pairs.table.filter(pa.array(~inside)), left_out
 
 
@@ -376,13 +390,17 @@ def count_members(
     tables: Sequence[pa.Table], splits: Sequence[EvaluationSplit]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Split to the number of pairs of it, and split to the number of pairs that only share words with it."""
-    holds: Counter[str] = Counter()
-    shares: Counter[str] = Counter()
+    holds = Counter[str]()
+    shares = Counter[str]()
     for table in tables:
-        inside = {split.name: np.zeros(table.num_rows, dtype=bool) for split in splits}
-        alike = {name: mask.copy() for name, mask in inside.items()}
-        for name, why, members in find_members(table, splits):
-            (inside if why in REASONS else alike)[name] |= members
-        holds.update({name: int(mask.sum()) for name, mask in inside.items()})
-        shares.update({name: int((mask & ~inside[name]).sum()) for name, mask in alike.items()})
-    return dict(+holds), dict(+shares)
+        plain = make_plain(table)
+        for split in splits:
+            members = find_members(plain, split)
+            inside = members["image"] | members["caption"] | members["words"]
+            holds[split.name] += int(inside.sum())
+            shares[split.name] += int((members["other"] & ~inside).sum())
+    return _drop_zeros(holds), _drop_zeros(shares)
+
+
+def _drop_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.discovery import modules_of
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.types import FloatArray, IntArray, find_positions
+from cxc_eccv.types import FloatArray, IntArray
 
 SCHEMA = pa.schema(
     [
@@ -96,14 +96,6 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # no
     return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
 
 
-def captions_of_images(content: Split, image_ids: IntArray) -> pa.ListArray:
-    """The captions of each image, in the order of the raw file."""
-    places = find_positions(content.caption_image_ids, content.image_ids)[0]
-    offsets = np.append(0, np.cumsum(np.bincount(places, minlength=content.image_ids.size))).astype(np.int32)
-    texts = content.captions["text"].combine_chunks().take(pa.array(np.argsort(places, kind="stable")))
-    return pa.ListArray.from_arrays(offsets, texts).take(pa.array(find_positions(image_ids, content.image_ids)[0]))
-
-
 def join_captions(captions: pa.ListArray) -> pa.Array:
     """The premise of each list of captions: the trimmed captions, joined by spaces."""
     texts = pc.utf8_trim_whitespace(captions.flatten())
@@ -113,7 +105,7 @@ def join_captions(captions: pa.ListArray) -> pa.Array:
 
 def premises_of(content: Split, image_ids: IntArray) -> list[str]:
     """The premise of each image: all its captions, joined."""
-    premises: list[str] = join_captions(captions_of_images(content, image_ids)).to_pylist()
+    premises: list[str] = join_captions(content.captions_of(image_ids)).to_pylist()
     return premises
 
 

@@ -21,7 +21,6 @@ from cxc_eccv.sources.readers import EntailmentPairs
 from cxc_eccv.studies.entailment.training_data.corpora import (
     Corpus,
     Pairs,
-    captions_of_images,
     make_pairs,
     reaches,
 )
@@ -33,7 +32,7 @@ def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs
     content = library.split(SPLITS.get(part, part), collection)
     owners = content.caption_image_ids
     places = pd.Series(owners).groupby(owners).cumcount().tolist()
-    groups = captions_of_images(content, owners).to_pylist()
+    groups = content.captions_of(owners).to_pylist()
     return make_pairs(
         [texts[:place] + texts[place + 1 :] for texts, place in zip(groups, places, strict=True)],
         content.captions["text"],
@@ -51,7 +50,7 @@ def sits_pairs(library: Library, part: str) -> Pairs:
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
     captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
-        captions_of_images(content, images),
+        content.captions_of(images),
         content.texts_of(captions),
         reaches(ratings),
         {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
@@ -85,14 +84,19 @@ def eccv_pairs(library: Library, _part: str) -> Pairs:
     captions = np.concatenate([by_image["item_id"], by_caption["query_id"]])
     images, captions = np.unique([images, captions], axis=1)
     known = np.isin(captions, content.caption_ids)
-    unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
+    images = images[known]
+    captions = captions[known]
     others = content.owners_of(captions) != images
-    of_own, (images, captions) = int((~others).sum()), (images[others], captions[others])
+    images = images[others]
+    captions = captions[others]
     return make_pairs(
-        captions_of_images(content, images),
+        content.captions_of(images),
         content.texts_of(captions),
         np.ones(captions.size, dtype=np.int8),
-        {"captions outside the split's five per image": unknown, "pairs of an image with its own caption": of_own},
+        {
+            "captions outside the split's five per image": int((~known).sum()),
+            "pairs of an image with its own caption": int((~others).sum()),
+        },
         image=content.files_of(images),
         image_key=keys("coco", images),
         caption_key=keys("coco", captions),

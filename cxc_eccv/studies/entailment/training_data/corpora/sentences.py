@@ -92,10 +92,9 @@ class HubTable:
         if set(names) != set(self.labels):
             raise MalformedSource(*where, f"labels {', '.join(names)}", f"the labels {', '.join(self.labels)}")
         # A label is a name, or its number in the file's list of names.
-        meanings: dict[object, int | None] = {
-            value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)
-        }
-        meanings |= {None: None, -1: None}
+        meanings: dict[object, int | None] = {None: None, -1: None}
+        for place, name in enumerate(names):
+            meanings[place] = meanings[name] = int(name == self.positive)
         values = table["label"].to_pylist()
         for value in values:
             if value not in meanings:
@@ -165,11 +164,13 @@ def photograph_pairs(corpus: str, library: Library, part: str) -> Pairs:
 
 
 def _captions(library: Library) -> Mapping[int, list[str]]:
+    """Photo number to its captions in Flickr30k, if that is available."""
     captions: dict[int, list[str]] = {}
-    for split in library.read_splits(FLICKR30K) if library.has_collection(FLICKR30K) else ():
-        table = library.split(split, FLICKR30K).captions
-        for photo, text in zip(table["image_id"].to_pylist(), table["text"].to_pylist(), strict=True):
-            captions.setdefault(photo, []).append(text)
+    if library.has_collection(FLICKR30K):
+        for name in library.read_splits(FLICKR30K):
+            split = library.split(name, FLICKR30K)
+            texts = split.captions_of(split.image_ids).to_pylist()
+            captions |= dict(zip(split.image_ids.tolist(), texts, strict=True))
     return captions
 
 
