@@ -84,9 +84,11 @@ def measure_classifier(
     bootstrap = ClusterBootstrap(clusters, Draws(seed, BOOTSTRAP_SAMPLES))
     estimates = _rates(outcomes.mean(axis=0))
     drawn = _rates(bootstrap.means(outcomes))
-    return tuple(
-        Rate(name, float(estimates[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
-    )
+    rates = []
+    for name in RATES:
+        defined = drawn[name][~np.isnan(drawn[name])]
+        rates.append(Rate(name, float(estimates[name]), *interval(defined, confidence)))
+    return tuple(rates)
 
 
 def choose_threshold(
@@ -283,9 +285,18 @@ def measure_reliability(labels: ArrayLike, probabilities: ArrayLike, *, confiden
     filled = []
     for place in np.unique(places).tolist():
         inside = places == place
-        means = float(values[inside].mean()), float(truth[inside].mean())
-        ends = float(edges[place]), float(edges[place + 1])
-        filled.append(ReliabilityBin(*ends, int(inside.sum()), *means, *wilson(truth[inside], confidence)))
+        share_low, share_high = wilson(truth[inside], confidence)
+        filled.append(
+            ReliabilityBin(
+                low=float(edges[place]),
+                high=float(edges[place + 1]),
+                pairs=int(inside.sum()),
+                probability=float(values[inside].mean()),
+                share=float(truth[inside].mean()),
+                share_low=share_low,
+                share_high=share_high,
+            )
+        )
     gaps = [row.pairs * abs(row.probability - row.share) for row in filled]
     return Reliability(tuple(filled), math.fsum(gaps) / truth.size)
 

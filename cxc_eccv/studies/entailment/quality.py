@@ -91,12 +91,8 @@ class ClassifierReport:
 
     def to_json(self) -> str:
         """The text of ``report.json``."""
-        return (
-            json.dumps(
-                {"kind": KIND, **asdict(self), "provenance": to_json(self.provenance)}, indent=2, ensure_ascii=False
-            )
-            + "\n"
-        )
+        content = {"kind": KIND, **asdict(self), "provenance": to_json(self.provenance)}
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
     def tables(self) -> list[Table]:
         """The tables for a console, in percent."""
@@ -163,7 +159,8 @@ def measure_by_source(
     names = np.array([name or "not named" for name in sources], dtype=object)
     distinct = sorted(set(names.tolist()))
     parts = {"all": np.ones(names.size, dtype=bool)}
-    parts |= {name: names == name for name in distinct} if len(distinct) > 1 else {}
+    if len(distinct) > 1:
+        parts |= {name: names == name for name in distinct}
     return tuple(_measure_source(name, labels[part], probabilities[part], threshold) for name, part in parts.items())
 
 
@@ -174,7 +171,7 @@ def _measure_source(name: str, labels: IntArray, values: FloatArray, threshold: 
     auc = area_under_curve(labels, values) if 0 < positive < labels.size else None
     answers = set(labels.tolist()) | set(predicted.tolist())
     kappa = cohen_kappa(labels, predicted, 2) if len(answers) > 1 else None
-    return SourceRow(name, labels.size, positive, error, auc, kappa)
+    return SourceRow(source=name, pairs=labels.size, positive=positive, calibration_error=error, auc=auc, kappa=kappa)
 
 
 def report_classifier(
@@ -201,32 +198,36 @@ def report_classifier(
         threshold_from = f"chosen on these pairs for a precision of {100 * precision:g}%"
     rates = measure_classifier(labels, values, threshold, images)
     others = {"left_out": dict(labelled.left_out), "training_data": training_data, **facts}
+    cautions = warn_of_training_data(training_data)
+    if seen is not None:
+        cautions += seen.warn(labelled.table)
     return ClassifierReport(
-        model,
-        labelled.name,
-        labels.size,
-        int(labels.sum()),
-        np.unique(images.astype(str)).size,
-        float(threshold),
-        threshold_from,
-        int((values >= threshold).sum()),
-        rates,
-        reliability,
-        tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
-        measure_by_source(labelled.table["source"].to_pylist(), labels, values, float(threshold)),
-        warn_of_training_data(training_data) + (() if seen is None else seen.warn(labelled.table)),
-        make_provenance(library, facts=Provenance(confidence=CONFIDENCE, seed=0, others=others)),
+        model=model,
+        pairs=labelled.name,
+        n_pairs=labels.size,
+        n_positive=int(labels.sum()),
+        n_images=np.unique(images.astype(str)).size,
+        threshold=float(threshold),
+        threshold_from=threshold_from,
+        n_predicted=int((values >= threshold).sum()),
+        rates=rates,
+        reliability=reliability,
+        precisions=tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
+        by_source=measure_by_source(labelled.table["source"].to_pylist(), labels, values, float(threshold)),
+        cautions=cautions,
+        provenance=make_provenance(library, facts=Provenance(confidence=CONFIDENCE, seed=0, others=others)),
     )
 
 
-def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN401 - arrays
+def _cost(values: FloatArray, labels: IntArray, wanted: float) -> PrecisionRow:
     try:
         threshold = choose_threshold(values, labels, precision=wanted)
     except InvalidOption:
         return PrecisionRow(wanted)
     selected = values >= threshold
+    found = int(selected.sum())
     hits = int(labels[selected].sum())
-    return PrecisionRow(wanted, threshold, int(selected.sum()), hits / int(selected.sum()), hits / int(labels.sum()))
+    return PrecisionRow(wanted, threshold, found, precision=hits / found, recall=hits / int(labels.sum()))
 
 
 CLASSIFIER_FILES = ("report.json", "probabilities.parquet")

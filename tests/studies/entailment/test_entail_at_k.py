@@ -15,8 +15,8 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, MissingIds, RunTooShallow
 from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
-from cxc_eccv.studies.entailment.exported_pairs import ASKED, export_pairs
-from cxc_eccv.studies.entailment.hand_scores import mean_entailment, score_answers
+from cxc_eccv.studies.entailment.by_hand import ASKED, export_pairs, score_answers
+from cxc_eccv.studies.entailment.mean_scores import mean_entailment
 from cxc_eccv.types import Embeddings, Result
 from cxc_eccv.types.provenance import Provenance
 

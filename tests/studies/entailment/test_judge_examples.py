@@ -14,7 +14,7 @@ from PIL import Image
 import cxc_eccv as ce
 from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.sources.download import image_folder
-from cxc_eccv.studies.entailment.exported_pairs import list_unjudged
+from cxc_eccv.studies.entailment.unjudged_pairs import list_unjudged
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRET = "sk-very-secret"

@@ -158,7 +158,7 @@ def mean(
     the same policy, or the same classifier, for pairs without a label.
     """
     from cxc_eccv.comparison import load_reports
-    from cxc_eccv.studies.entailment.hand_scores import mean_entailment
+    from cxc_eccv.studies.entailment.mean_scores import mean_entailment
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable, write_json
 
@@ -203,7 +203,7 @@ def pairs(
     column probability, from 0 to 1, and name the file with evaluate --judge; for another number than
     Entail@K, with --bounds too.
     """
-    from cxc_eccv.studies.entailment.exported_pairs import list_unjudged, write_unjudged
+    from cxc_eccv.studies.entailment.unjudged_pairs import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
@@ -244,7 +244,7 @@ def export(
     the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
     label are known, and not asked. asked.json lists what was exported; put the answers beside it.
     """
-    from cxc_eccv.studies.entailment.exported_pairs import export_pairs
+    from cxc_eccv.studies.entailment.by_hand import export_pairs
 
     library = open_library()
     written = export_pairs(
@@ -285,7 +285,7 @@ def score_by_answers(
 
     If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
     """
-    from cxc_eccv.studies.entailment.hand_scores import score_answers
+    from cxc_eccv.studies.entailment.by_hand import score_answers
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
 
