@@ -24,7 +24,7 @@ from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
-from cxc_eccv.studies.explain.altering.parsed_sentences import plural_of
+from cxc_eccv.studies.explain.altering.grammar import plural_of
 from cxc_eccv.types import FloatArray, find_positions
 from cxc_eccv.types.concept_pairs import Concepts
 
@@ -89,6 +89,11 @@ class ImageConcepts:
     boxes: Mapping[int, tuple[Box, ...]] = field(repr=False)
     groups: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The concepts that any of the images shows, in alphabetical order."""
+        return sorted(set().union(*self.images.values()))
 
     def of(self, image_ids: Iterable[int]) -> list[Concepts]:
         """The concepts of images, in this order; DataError if one of them was not annotated."""

@@ -21,7 +21,7 @@ def match_keywords(failures: Failures, texts: Sequence[str], split: Split, conce
     described = split.library.descriptions(split.collection)
     table = split.captions if described is None else described
     table = table.filter(np.isin(table["image_id"], failures.truth_ids))
-    vocabulary = sorted({name for shown in concepts.images.values() for name in shown})
+    vocabulary = concepts.vocabulary
     columns = (table[name].to_pylist() for name in ("image_id", "caption_id", "text"))
     images, ids, sentences = columns
     by_image: dict[int, list[tuple[int, set[str]]]] = {}
