@@ -37,7 +37,7 @@ def placed(run, library):
 
 def failed(run, library):
     found = find_failures(run, library.split("test"), "t2t")
-    return found.query_ids, found.item_ids, found.rival_ids
+    return found.rows.to_numpy(object), found.rival_ids
 
 
 def proposed(run, library, choose):

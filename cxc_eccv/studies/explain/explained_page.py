@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
@@ -31,7 +33,7 @@ from cxc_eccv.studies.explain.concepts import (
     locate_mentions,
 )
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
-from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
+from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained, Failures
 from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, sort_by_kind
 from cxc_eccv.studies.explain.separating_concepts import Separation
 from cxc_eccv.tables import Table
@@ -152,13 +154,15 @@ class DirectionPage(NamedTuple):
     @property
     def cards(self) -> list[FailureCard]:
         """All cards; a failure may be both drawn at random and among the worst."""
-        return [card for group in (self.drawn, *self.groups) for card in group.cards]
+        return list(chain(self.drawn.cards, *(group.cards for group in self.groups)))
 
     @property
     def concept_names(self) -> set[str]:
         """Names of the concepts of all these failures."""
-        failures = [*(card.failure for card in self.cards), *self.listed]
-        return {name for failure in failures for name in (*failure.both, *failure.truth, *failure.retrieved)}
+        names = set[str]()
+        for failure in (*(card.failure for card in self.cards), *self.listed):
+            names.update(failure.both, failure.truth, failure.retrieved)
+        return names
 
     @property
     def bar(self) -> list[Segment]:
@@ -170,65 +174,85 @@ class DirectionPage(NamedTuple):
 
 def show_failures(explanations: Sequence[Explanation], shown: int = SHOWN, seed: int = 0) -> list[DirectionPage]:
     """The failures of every model and direction as cards: some at random, and the worst ones of each kind."""
-    return [
-        _show_direction(f"m{number}-{direction}", explanation, explained, shown, seed)
-        for number, explanation in enumerate(explanations, start=1)
-        for direction, explained in explanation.directions.items()
-    ]
+    pages = []
+    for number, explanation in enumerate(explanations, start=1):
+        for direction, explained in explanation.directions.items():
+            pages.append(_show_direction(f"m{number}-{direction}", explanation, explained, shown, seed))
+    return pages
 
 
 def _show_direction(
     anchor: str, explanation: Explanation, explained: Explained, shown: int, seed: int
 ) -> DirectionPage:
     failures = explained.failures
-    split = explanation.split
-    images = explanation.concepts.images
-    queries = chosen = [""] * len(failures)
-    if failures.direction != "i2t":
-        queries = [text.strip() for text in split.texts_of(failures.query_ids).to_pylist()]
-    if failures.direction != "t2i":
-        chosen = [text.strip() for text in split.texts_of(failures.item_ids).to_pylist()]
     of_kind = sort_by_kind(explained)
-    kinds = {row: kind for kind, rows in of_kind.items() for row in rows.tolist()}
     judged = np.concatenate(list(of_kind.values()))
     draws = np.random.default_rng(seed).permutation(np.sort(judged))
-    query_ids = failures.query_ids.tolist()
-    ranks = failures.truth_ranks.to_pylist()
-    pairs = list(zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True))
-
-    def describe(row: int) -> Failure:
-        truth, retrieved = (images[image].keys() for image in pairs[row])
-        parts = truth & retrieved, truth - retrieved, retrieved - truth
-        words = (sorted({concept_word(name) for name in part}) for part in parts)
-        return Failure(query_ids[row], kinds[row], queries[row], chosen[row], ranks[row], *words)
-
-    rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
-    cards = _make_cards(explanation, explained, rows, [describe(row) for row in rows.tolist()])
+    listed = _choose_listed(explanation, failures, draws)
+    shown_rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
+    described = _describe_failures(explanation, failures, of_kind, np.union1d(shown_rows, listed).astype(np.int64))
+    cards = _make_cards(explanation, explained, shown_rows, [described[row] for row in shown_rows.tolist()])
 
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
-        return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
+        cards_of_group = [cards[row] for row in members[:shown].tolist()]
+        return FailureGroup(kind=kind, title=title, meaning=meaning, total=members.size, cards=cards_of_group)
 
-    missing = {row: images[pairs[row][0]].keys() - images[pairs[row][1]].keys() for row in draws.tolist()}
     return DirectionPage(
-        anchor,
-        explanation.model,
-        failures.direction,
-        failures.n_queries,
-        len(failures),
-        len(failures) - judged.size,
-        group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
-        [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
-        [describe(row) for row in _choose_listed(missing)],
+        anchor=anchor,
+        model=explanation.model,
+        direction=failures.direction,
+        queries=failures.n_queries,
+        failures=len(failures),
+        unexplained=len(failures) - judged.size,
+        drawn=group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
+        groups=[group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
+        listed=[described[row] for row in listed],
     )
 
 
-def _choose_listed(missing: Mapping[int, AbstractSet[str]]) -> list[int]:
-    """The first rows that add to a concept with too few rows."""
+def _describe_failures(
+    explanation: Explanation, failures: Failures, of_kind: Mapping[str, IntArray], wanted: IntArray
+) -> dict[int, Failure]:
+    """The wanted rows, which have a verdict, to their failures."""
+    images = explanation.concepts.images
+    rows = failures.rows.iloc[wanted].assign(kind="", query="", chosen="")
+    for kind, members in of_kind.items():
+        rows.loc[np.intersect1d(wanted, members), "kind"] = kind
+    if failures.direction != "i2t":
+        rows["query"] = explanation.split.texts_of(rows["query_id"].to_numpy()).to_pylist()
+    if failures.direction != "t2i":
+        rows["chosen"] = explanation.split.texts_of(rows["item_id"].to_numpy()).to_pylist()
+    described = {}
+    for row in rows.itertuples():
+        truth = images[row.truth_id].keys()
+        retrieved = images[row.retrieved_id].keys()
+        described[row.Index] = Failure(
+            query_id=row.query_id,
+            kind=row.kind,
+            query=row.query.strip(),
+            chosen=row.chosen.strip(),
+            truth_rank=None if row.truth_rank is pd.NA else row.truth_rank,
+            both=_name(truth & retrieved),
+            truth=_name(truth - retrieved),
+            retrieved=_name(retrieved - truth),
+        )
+    return described
+
+
+def _name(concepts: AbstractSet[str]) -> list[str]:
+    return sorted({concept_word(concept) for concept in concepts})
+
+
+def _choose_listed(explanation: Explanation, failures: Failures, draws: IntArray) -> list[int]:
+    """The first of the drawn rows that add to a missing concept with too few rows."""
+    images = explanation.concepts.images
+    pairs = failures.rows.iloc[draws]
     rows: list[int] = []
     counts = Counter[str]()
-    for row, names in missing.items():
-        if len(rows) < LISTED and any(counts[name] < PER_CONCEPT for name in names):
-            counts.update(names)
+    for row, truth, retrieved in zip(draws.tolist(), pairs["truth_id"], pairs["retrieved_id"], strict=True):
+        missing = images[truth].keys() - images[retrieved].keys()
+        if len(rows) < LISTED and any(counts[name] < PER_CONCEPT for name in missing):
+            counts.update(missing)
             rows.append(row)
     return rows
 
@@ -239,47 +263,64 @@ def _make_cards(
     """Row of each failure to its card."""
     failures = explained.failures
     images = explanation.concepts.images
-    files = (explanation.split.files_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
+    truths = failures.rows["truth_id"].to_numpy()
+    tops = failures.rows["retrieved_id"].to_numpy()
     # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
-    seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])
-    vocabulary = sorted({name for image in seen.tolist() for name in images[image]})
+    seen = np.union1d(truths[explained_rows], tops[explained_rows])
+    vocabulary = sorted(set().union(*(images[image] for image in seen.tolist())))
     places = locate_mentions([failure.query for failure in described], vocabulary)
     if failures.direction == "i2t":
         captions = [failure.chosen for failure in described]
-        others = failures.truth_ids[rows]
-        sides = "retrieved caption", "right image"
+        others = truths[rows]
+        asking, asked = "retrieved caption", "right image"
     else:
         captions = [failure.query for failure in described]
-        others = failures.retrieved_ids[rows]
-        sides = "query", "retrieved image"
-    why = _compare_attributes(explanation, vocabulary, list(zip(captions, others.tolist(), strict=True)), sides)
-    columns = zip(described, explained.table.take(rows).to_pylist(), places, why, *files, strict=True)
-    cards = (_make_card(explanation.concepts, *column) for column in columns)
-    return dict(zip(rows.tolist(), cards, strict=True))
+        others = tops[rows]
+        asking, asked = "query", "retrieved image"
+    why = _compare_attributes(explanation, vocabulary, captions, others, asking=asking, asked=asked)
+    columns = zip(
+        rows.tolist(),
+        described,
+        explained.table.take(rows).to_pylist(),
+        places,
+        why,
+        explanation.split.files_of(truths[rows]).to_pylist(),
+        explanation.split.files_of(tops[rows]).to_pylist(),
+        strict=True,
+    )
+    return {row: _make_card(explanation.concepts, *column) for row, *column in columns}
 
 
 def _compare_attributes(
-    explanation: Explanation, vocabulary: Sequence[str], pairs: Sequence[tuple[str, int]], sides: tuple[str, str]
+    explanation: Explanation,
+    vocabulary: Sequence[str],
+    texts: Sequence[str],
+    image_ids: IntArray,
+    *,
+    asking: str,
+    asked: str,
 ) -> list[list[str]]:
     """Sentences on colours and sizes of each text that no caption of its image has, for concepts that it shows."""
-    texts, images, (asking, asked) = [text for text, _ in pairs], [image for _, image in pairs], sides
     captions = explanation.split.captions
-    captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
+    captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), image_ids)))
     sentences = captions["text"].to_pylist()
-    by_image: dict[int, list[tuple[str, Sequence[Place]]]] = {}
-    mentions = zip(sentences, locate_mentions(sentences, vocabulary), strict=True)
-    for image, mention in zip(captions["image_id"].to_pylist(), mentions, strict=True):
-        by_image.setdefault(image, []).append(mention)
+    by_image = defaultdict(list)
+    for image, sentence, places in zip(
+        captions["image_id"].to_pylist(), sentences, locate_mentions(sentences, vocabulary), strict=True
+    ):
+        by_image[image].append((sentence, places))
     reasons = []
-    for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images, strict=True):
-        reasons.append(of_text := list[str]())
+    for text, places, image in zip(texts, locate_mentions(texts, vocabulary), image_ids.tolist(), strict=True):
         shown = explanation.concepts.images[image].keys()
+        of_text = []
         for difference in find_differences(text, [place for place in places if place[2] & shown], by_image[image]):
             but = f"but no caption of the {asked} does"
             if difference.others:
-                but = f"but captions of the {asked} say {list_names(f'“{words}”' for words in difference.others)}"
+                quoted = [f"“{words}”" for words in difference.others]
+                but = f"but captions of the {asked} say {list_names(quoted)}"
             of_text.append(f"the {asking} says “{difference.asked}”, {but}")
+        reasons.append(of_text)
     return reasons
 
 
@@ -294,7 +335,7 @@ def _make_card(
 ) -> FailureCard:
     truth, retrieved = concepts.of([values["truth_id"], values["retrieved_id"]])
     places = [place for place in places if place[2] & (truth.keys() | retrieved.keys())]
-    mentioned = {name for _, _, names in places for name in names}
+    mentioned = set().union(*(names for _, _, names in places))
     rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
 
     def show(title: str, file: str, image: int, kinds: Sequence[tuple[str, ShownConcept | None]]) -> ShownImage:
@@ -306,14 +347,16 @@ def _make_card(
     def number(name: str) -> str:
         return "" if values[name] is None else SHOWN_AS[name.removesuffix(INFORMED)].format(values[name])
 
+    of_truth = [(row.kind, row.truth) for row in rows]
+    of_retrieved = [(row.kind, row.retrieved) for row in rows]
     return FailureCard(
-        failure,
-        _judge_in_words(failure.kind, rows, values, why),
-        _mark(failure.query, places),
-        show("Right image", truth_file, values["truth_id"], [(row.kind, row.truth) for row in rows]),
-        show("Retrieved image", retrieved_file, values["retrieved_id"], [(row.kind, row.retrieved) for row in rows]),
-        rows,
-        [(TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
+        failure=failure,
+        verdict=_judge_in_words(failure.kind, rows, values, why),
+        marked=_mark(failure.query, places),
+        truth=show("Right image", truth_file, values["truth_id"], of_truth),
+        retrieved=show("Retrieved image", retrieved_file, values["retrieved_id"], of_retrieved),
+        rows=rows,
+        numbers=[(TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
     )
 
 
@@ -327,8 +370,10 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
         return ShownConcept(number, concept_word(concept), concept, instances, concept in mentioned)
 
     def by_weight(names: Iterable[str], *images: Concepts) -> list[str]:
-        areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
-        return sorted(areas, key=lambda name: (name not in mentioned, -areas[name], name))
+        def weigh(name: str) -> float:
+            return sum(float(np.nansum(image[name])) for image in images)
+
+        return sorted(names, key=lambda name: (name not in mentioned, -weigh(name), name))
 
     missing = sorted(truth.keys() - retrieved.keys())
     others = sorted(retrieved.keys() - truth.keys())
@@ -339,16 +384,15 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
             matches.append((missing[row], others[column], float(table[row, column])))
     matches.sort(key=lambda match: (match[0] not in mentioned, -match[2], match[0]))
     matched = {name for match in matches for name in match[:2]}
-    lines: list[tuple[str, str | None, str | None, str]] = [
-        *(("common", name, name, "") for name in by_weight(truth.keys() & retrieved.keys(), truth, retrieved)),
-        *(("joined", left, right, f"{similarity:.3f}") for left, right, similarity in matches),
-        *(("alone", name, None, "") for name in by_weight(set(missing) - matched, truth)),
-        *(("alone", None, name, "") for name in by_weight(set(others) - matched, retrieved)),
-    ]
-    return [
-        Row(kind, show(number, left, truth), show(number, right, retrieved), similarity)
-        for number, (kind, left, right, similarity) in enumerate(lines, start=1)
-    ]
+    common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
+    lines: list[tuple[str, str | None, str | None, str]] = [("common", name, name, "") for name in common]
+    lines += [("joined", left, right, f"{similarity:.3f}") for left, right, similarity in matches]
+    lines += [("alone", name, None, "") for name in by_weight(set(missing) - matched, truth)]
+    lines += [("alone", None, name, "") for name in by_weight(set(others) - matched, retrieved)]
+    rows = []
+    for number, (kind, left, right, similarity) in enumerate(lines, start=1):
+        rows.append(Row(kind, show(number, left, truth), show(number, right, retrieved), similarity))
+    return rows
 
 
 def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:

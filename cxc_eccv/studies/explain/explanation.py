@@ -6,9 +6,10 @@ The global table is Table 3 of Lymperaiou et al.; several models stand side by s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from scipy.stats import mode
 
@@ -21,7 +22,7 @@ from cxc_eccv.runs.run import check_name
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import Draws, bootstrap_mean
 from cxc_eccv.studies.explain.caption_corpus import CONFIDENCE
 from cxc_eccv.studies.explain.concepts import ImageConcepts
 from cxc_eccv.studies.explain.failed_queries import (
@@ -85,18 +86,22 @@ def check_runs(
     for model, run in runs.items():
         ranked(run, Options(similarity))
         selections[model] = check_run(run, split, directions)
-    (baseline, first), *others = (
-        (model, {part.name: part.inputs[0].query_ids for part in plan.parts}) for model, plan in selections.items()
-    )
-    for model, of_model in others:
-        for direction in (name for name in first if name in of_model):
-            if not np.array_equal(first[direction], of_model[direction]):
+    baseline, *others = selections
+    first = _list_queries(selections[baseline])
+    for model in others:
+        for direction, query_ids in _list_queries(selections[model]).items():
+            if direction in first and not np.array_equal(first[direction], query_ids):
                 raise InvalidOption(
                     f"{baseline} and {model} have different {direction} queries, {first[direction].size:,} and "
-                    f"{of_model[direction].size:,}. Give runs of the same images; query-corpus rankings also need the "
-                    "same --query-position."
+                    f"{query_ids.size:,}. Give runs of the same images; query-corpus rankings also need the same "
+                    "--query-position."
                 )
     return selections
+
+
+def _list_queries(plan: Plan) -> dict[str, IntArray]:
+    """The query ids of each direction."""
+    return {part.name: part.inputs[0].query_ids for part in plan.parts}
 
 
 def explain_run(
@@ -119,9 +124,11 @@ def explain_run(
     model = run.model if name is None else name
     chosen = selection or check_run(run, split)
     explained = {}
-    for direction in (part.name for part in chosen.parts):
+    for part in chosen.parts:
+        direction = part.name
         failures = find_failures(run, split, direction, similarity=scoring["similarity"], selection=chosen)
-        texts = None if direction == "i2t" else split.texts_of(failures.query_ids).to_pylist()
+        query_ids = failures.rows["query_id"].to_numpy()
+        texts = None if direction == "i2t" else split.texts_of(query_ids).to_pylist()
         of_direction = explain_failures(failures, concepts, texts, size_threshold=size_threshold)
         matched = [None] * len(failures) if texts is None else match_keywords(failures, texts, split, concepts)
         table = of_direction.table.append_column(MATCHED, pa.array(matched, pa.int64()))
@@ -150,60 +157,51 @@ def explain_run(
     return Explanation(title, split, concepts, explained, chosen.skipped, provenance, size_threshold)
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """One number of two models' failures over the same queries, the model's minus the baseline's, with its interval.
+PAIRED = ["model", "baseline", "key", "value", "low", "high", "n_queries", "n_images"]
+"""Columns of numbers of two models' failures over the same queries: the model's minus the baseline's.
 
-    The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone``
-    and ``baseline_failed_alone`` are the shares of all queries that only one of the two fails; any other name is the
-    mean of a number over the queries that both fail and on which it is defined for both.
-    """
-
-    model: str
-    baseline: str
-    key: str
-    value: float
-    low: float
-    high: float
-    n_queries: int
-    n_images: int
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the value is a share of the queries and not a difference."""
-        return self.key.endswith("failed_alone")
+The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone`` and
+``baseline_failed_alone`` are the shares of all queries that only one of the two fails; any other name is the mean of a
+number over the queries that both fail and on which it is defined for both.
+"""
 
 
-def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
-    """Compare two models' failures over the queries that both were asked, which must be the same.
+def compare_failures(baseline: Explanation, others: Sequence[Explanation], *, seed: int = 0) -> pd.DataFrame:
+    """Compare models' failures with those of a baseline over the queries that both were asked, which must be the same.
 
-    A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
-    on no query that both fail. Intervals are percentiles of a bootstrap over images.
+    A direction that one of two models cannot be ranked in has no rows, and neither has a number that is defined for
+    both on no query that both fail. Intervals are percentiles of a bootstrap over images.
+
+    Returns:
+        A row per model and number, with the columns :data:`PAIRED`.
     """
     draws = Draws(seed)
     rows = []
-    for direction in (name for name in baseline.directions if name in model.directions):
-        for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
-            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], CONFIDENCE)
-            sizes = values.size, int(np.unique(images).size)
-            key = f"{direction}/{name}"
-            value = float(values.mean())
-            rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
-    return rows
+    for model in others:
+        for direction, of_baseline in baseline.directions.items():
+            if direction not in model.directions:
+                continue
+            for name, values, images in _pair_up(of_baseline, model.directions[direction]):
+                mean = bootstrap_mean(values, images, draws, CONFIDENCE)
+                sizes = values.size, np.unique(images).size
+                rows.append((model.model, baseline.model, f"{direction}/{name}", *astuple(mean), *sizes))
+    return pd.DataFrame(rows, columns=PAIRED)
 
 
 def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
     """Yield the name, and each query's value and image, of every compared number."""
-    asked = baseline.failures.asked_ids
-    images = baseline.failures.asked_images
-    failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (baseline, model))
+    asked = baseline.failures.asked["query_id"].to_numpy()
+    images = baseline.failures.asked["truth_id"].to_numpy()
+    failed = np.isin(asked, baseline.failures.rows["query_id"])
+    fails = np.isin(asked, model.failures.rows["query_id"])
     yield "failure_rate", fails.astype(np.float64) - failed, images
     yield "failed_alone", (fails & ~failed).astype(np.float64), images
     yield "baseline_failed_alone", (failed & ~fails).astype(np.float64), images
     both = failed & fails  # the failures of both models are in the order of all queries
-    rows, places = (np.isin(side.failures.query_ids, asked[both]) for side in (baseline, model))
+    before = baseline.table.filter(np.isin(baseline.failures.rows["query_id"], asked[both]))
+    after = model.table.filter(np.isin(model.failures.rows["query_id"], asked[both]))
     for name in NUMBERS:
-        differences = model.table[name].to_numpy()[places] - baseline.table[name].to_numpy()[rows]
+        differences = after[name].to_numpy() - before[name].to_numpy()
         defined = ~np.isnan(differences)
         if defined.any():
             yield name, differences[defined], images[both][defined]
@@ -241,12 +239,14 @@ def summarize(explained: Explained) -> Summary:
         "queries": failures.n_queries,
         "failures": len(failures),
         "without_concepts": len(failures) - unannotated - common.size,
-        **({"not_annotated": unannotated} if unannotated else {}),
+        "not_annotated": unannotated,
         "object_hits": int(common.sum()),
         "object_misses": int(missed.sum()),
         "non_common_concepts": int((missed + other).sum()),
         "matchings": int(np.minimum(missed, other).sum()),
     }
+    if not unannotated:
+        del sums["not_annotated"]
     means = {name: values for name, values in known.items() if name in NUMBERS and values.size}
     if "differing_concepts" not in explained.not_computed:
         sums |= {"same_multiplicity": int((common - differing).sum()), "different_multiplicity": int(differing.sum())}
@@ -326,8 +326,12 @@ SIDE_BY_SIDE = (
 )
 
 
-def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
-    """The global table of one model with a column per direction; a table per direction of several models."""
+def make_tables(explanations: Sequence[Explanation], paired: pd.DataFrame | None = None) -> list[Table]:
+    """The global table of one model with a column per direction; a table per direction of several models.
+
+    ``paired`` is the result of :func:`compare_failures`.
+    """
+    paired = pd.DataFrame(columns=PAIRED, dtype=object) if paired is None else paired
     first, *others = explanations
     corpus = first.provenance.run.corpus
     subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
@@ -336,7 +340,7 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
         rows = _rows([summary.scores for summary in summaries.values()])
         header = [("",), *((direction,) for direction in summaries)]
-        notes = _group({**first.skipped, **_reasons(summaries)})
+        notes = _group({**first.skipped, **_find_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
     note = SIDE_BY_SIDE.format(first=first.model)
@@ -344,62 +348,76 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
 
 
 def _compare_models(
-    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str, note: str
+    direction: str, explanations: Sequence[Explanation], paired: pd.DataFrame, subtitle: str, note: str
 ) -> Table:
     first = explanations[0].model
-    summaries = {
-        model.model: summarize(model.directions[direction]) for model in explanations if direction in model.directions
-    }
-    pairs: dict[str, dict[str, Paired]] = {}
-    for row in paired:
-        if row.key.startswith(f"{direction}/"):
-            pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
+    able = [model for model in explanations if direction in model.directions]
+    summaries = {model.model: summarize(model.directions[direction]) for model in able}
+    of_direction = paired[paired["key"].str.startswith(f"{direction}/")]
+    of_direction = of_direction.assign(name=of_direction["key"].str.removeprefix(f"{direction}/"))
+    pairs = {model: rows.set_index("name") for model, rows in of_direction.groupby("model", sort=False)}
     rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
     header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
     notes = [note] if pairs else []
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
-    notes += _group(_reasons(summaries))
+    notes += _group(_find_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
     data = explanations[0].data
     return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
 
 
-def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
+def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[pd.DataFrame] = ()) -> list[list[str | Cell]]:
+    """Rows of the sections: a column for the scores of each model, and for the differences of each, by name."""
     rows: list[list[str | Cell]] = []
     for section, lines in SECTIONS.items():
         shown: list[list[str | Cell]] = []
         for title, name, show in lines:
             cells: list[str | Cell] = [show.format(column[name]) if name in column else MISSING for column in scores]
-            cells += [_show_pair(column[name], show) if name in column else MISSING for column in pairs]
+            cells += [_show_pair(name, column.loc[name], show) if name in column.index else MISSING for column in pairs]
             if any(cell is not MISSING for cell in cells):
                 shown.append([title, *cells])
-        rows += [[section], *shown] if section and shown else shown
+        if section and shown:
+            rows.append([section])
+        rows += shown
     return rows
 
 
-def _show_pair(row: Paired, show: str) -> Cell:
-    signed = show if row.is_share else show.replace(":", ":+")
-    return Cell(signed.format(row.value), interval=f"[{signed.format(row.low)}, {signed.format(row.high)}]")
+def _show_pair(name: str, row: pd.Series, show: str) -> Cell:
+    is_share = name.endswith("failed_alone")
+    signed = show if is_share else show.replace(":", ":+")
+    low = signed.format(row["low"])
+    high = signed.format(row["high"])
+    return Cell(signed.format(row["value"]), interval=f"[{low}, {high}]")
 
 
-def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
+def _find_reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
     """Titles of missing numbers to the reason, without variants that are missing for the reason of their measure."""
-    titles: dict[tuple[str, str, str], list[str]] = {}
-    for column, summary in summaries.items():
+    missing = pd.DataFrame(_list_missing(summaries), columns=["model", "section", "reason", "title"])
+    if missing.empty:
+        return {}
+    titles = missing.groupby(["model", "section", "reason"], sort=False)["title"].agg(", ".join).reset_index()
+    titles["numbers"] = titles["title"] + titles["section"]
+    models = titles.groupby(["numbers", "reason"], sort=False)["model"].agg(list)
+    reasons = {}
+    for (numbers, reason), where in models.items():
+        named = numbers if len(where) == len(summaries) else f"{', '.join(where)} {numbers}"
+        reasons[named] = reason
+    return reasons
+
+
+def _list_missing(summaries: Mapping[str, Summary]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the model, the section in words, the reason and the title of every missing number."""
+    for model, summary in summaries.items():
         reasons = summary.not_computed
         for section, lines in SECTIONS.items():
             for title, name, _ in lines:
                 measure = name.removesuffix(INFORMED).removesuffix(OVER_RIVAL)
-                if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
-                    of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
-                    titles.setdefault((column, of, reasons[name]), []).append(title)
-    columns: dict[tuple[str, str], list[str]] = {}
-    for (column, of, reason), names in titles.items():
-        columns.setdefault((f"{', '.join(names)}{of}", reason), []).append(column)
-    return {
-        numbers if len(where) == len(summaries) else f"{', '.join(where)} {numbers}": reason
-        for (numbers, reason), where in columns.items()
-    }
+                if name not in reasons:
+                    continue
+                if name == measure:
+                    yield model, "", reasons[name], title
+                elif reasons.get(measure) != reasons[name]:
+                    yield model, f" ({section[0].lower()}{section[1:]})", reasons[name], title
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:

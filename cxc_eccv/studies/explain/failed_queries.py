@@ -6,12 +6,13 @@ Each number has a variant of the concepts that the query mentions, and one again
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -94,29 +95,28 @@ class Failures:
     A failure is a query whose recall@1 is 0 under the task's positives; an item that ties with a positive counts as
     ranked above it. Every item stands for an image: itself, or the one a caption was written for.
 
-    ``asked_ids`` and ``asked_images`` are all Q queries, failed or not, and their images. The others are of the F
-    failed queries, in the same order: ``truth_ids`` their images; ``item_ids`` and ``retrieved_ids`` the top item and
-    its image; ``rival_ids`` (F, K) the next distinct images other than these two, best first, padded with NOBODY;
-    ``truth_ranks`` the rank of the best right item, null if the ranking ends above it.
+    Attributes:
+        direction: ``t2i``, ``i2t`` or ``t2t``.
+        asked: a row for each of all Q queries, failed or not: ``query_id`` and ``truth_id``, its image.
+        rows: a row for each of the F failed queries, in the same order: ``query_id`` and ``truth_id``; the top item,
+            ``item_id``, and its image, ``retrieved_id``; the rank of the best right item, ``truth_rank``, missing if
+            the ranking ends above it.
+        rival_ids: (F, K) the next distinct images other than the right and the retrieved one, best first, padded with
+            NOBODY.
     """
 
     direction: str
-    asked_ids: IntArray
-    asked_images: IntArray
-    query_ids: IntArray
-    truth_ids: IntArray
-    retrieved_ids: IntArray
-    item_ids: IntArray
+    asked: pd.DataFrame
+    rows: pd.DataFrame
     rival_ids: IntArray
-    truth_ranks: pa.Array
 
     def __len__(self) -> int:
-        return int(self.query_ids.size)
+        return len(self.rows)
 
     @property
     def n_queries(self) -> int:
         """The number of all queries."""
-        return int(self.asked_ids.size)
+        return len(self.asked)
 
 
 def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -> Plan:
@@ -127,7 +127,8 @@ def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -
     """
     reasons = {direction: run.why_not(direction) for direction in TASKS}
     skipped = {direction: why for direction, why in reasons.items() if why is not None}
-    wanted = list(dict.fromkeys(directions or (name for name in TASKS if name not in skipped)))
+    able = [direction for direction in TASKS if direction not in skipped]
+    wanted = list(dict.fromkeys(directions or able))
     if not wanted:
         raise InvalidOption("; ".join(f"{direction} cannot be explained: {why}" for direction, why in skipped.items()))
     for direction in wanted:
@@ -158,7 +159,8 @@ def find_failures(
     """
     with one_blas_thread():
         chosen = selection or check_run(run, split, [direction])
-        (rank_input,) = (each for part in chosen.parts if part.name == direction for each in part.inputs)
+        (part,) = (part for part in chosen.parts if part.name == direction)
+        (rank_input,) = part.inputs
         assert isinstance(rank_input, RankInput)  # noqa: S101 - recall is computed from ranks
         judged = rank_input.judged
         ranker = ranked(run, Options(similarity, progress=True))
@@ -184,17 +186,13 @@ def find_failures(
     truths = images_behind(judged.query_ids, split, direction)
     images = images_behind(top.ids, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
-    return Failures(
-        direction=direction,
-        asked_ids=judged.query_ids,
-        asked_images=truths,
-        query_ids=judged.query_ids[failed],
-        truth_ids=truths[failed],
-        retrieved_ids=images[failed, 0],
-        item_ids=top.ids[failed, 0],
-        rival_ids=_find_rivals(images[failed], truths[failed]),
-        truth_ranks=pa.array(ranks.best[failed], mask=np.diff(ranks.indptr)[failed] == 0),
-    )
+    asked = pd.DataFrame({"query_id": judged.query_ids, "truth_id": truths})
+    has_no_rank = np.diff(ranks.indptr)[failed] == 0
+    rows = asked.iloc[failed].reset_index(drop=True)
+    rows["retrieved_id"] = images[failed, 0]
+    rows["item_id"] = top.ids[failed, 0]
+    rows["truth_rank"] = pd.arrays.IntegerArray(ranks.best[failed].astype(np.int64), has_no_rank)
+    return Failures(direction, asked, rows, rival_ids=_find_rivals(images[failed], truths[failed]))
 
 
 def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
@@ -342,76 +340,90 @@ def explain_failures(
     was not annotated is an error, except for Visual Genome, which covers a part of the split; there its numbers are
     null.
     """
-    images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
+    truths = failures.rows["truth_id"].to_numpy()
+    tops = failures.rows["retrieved_id"].to_numpy()
+    images = np.unique(np.concatenate([truths, tops, failures.rival_ids.ravel()]))
     ids = images[images != NOBODY].tolist()
     if concepts.source == "Visual Genome":
         ids = [image for image in ids if image in concepts.images]
     shown = dict(zip(ids, concepts.of(ids), strict=True))
-    annotated = np.isin(failures.truth_ids, ids) & np.isin(failures.retrieved_ids, ids)
-    rows = np.flatnonzero(annotated & np.array([bool(shown.get(truth)) for truth in failures.truth_ids.tolist()], bool))
-    columns = {name: np.full(len(failures), np.nan) for name in (*NUMBERS, *COUNTS)}
+    annotated = np.isin(truths, ids) & np.isin(tops, ids)
+    shows_any = np.array([bool(shown.get(truth)) for truth in truths.tolist()], dtype=np.bool_)
+    rows = np.flatnonzero(annotated & shows_any)
     measure = partial(measure_failures, similarity=similarity, counted=concepts.counted, size_threshold=size_threshold)
-    for places, values in _measure(failures, rows, shown, concepts, texts, measure):
-        for name, column in values.items():
-            columns[name][places] = column
-    reasons = {} if texts is not None else {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
-    if not concepts.counted:
-        names = [*(f"{name}{variant}" for name in OF_INSTANCES for variant in ("", INFORMED, OVER_RIVAL)), REAL]
-        reasons = dict.fromkeys([*names, COUNTS[-1]], f"{concepts.source} {NOT_COUNTED}") | reasons
+    numbers = _measure_rows(failures, rows, shown, concepts, texts, measure)
+    numbers = numbers.reindex(index=range(len(failures)), columns=[*NUMBERS, *COUNTS])
     next_ids = failures.rival_ids[:, 0]
     table = {
-        "query_id": failures.query_ids,
-        "truth_id": failures.truth_ids,
-        "retrieved_id": failures.retrieved_ids,
-        "item_id": failures.item_ids,
+        "query_id": failures.rows["query_id"],
+        "truth_id": truths,
+        "retrieved_id": tops,
+        "item_id": failures.rows["item_id"],
         "rival_id": pa.array(next_ids, mask=next_ids == NOBODY),
-        "truth_rank": failures.truth_ranks,
+        "truth_rank": pa.array(failures.rows["truth_rank"], pa.int64()),
         "annotated": annotated,
-        **{name: pa.array(columns[name], from_pandas=True) for name in NUMBERS},
-        **{name: pa.array(columns[name], pa.int64(), from_pandas=True) for name in COUNTS},
+        **{name: pa.array(numbers[name], pa.float64(), from_pandas=True) for name in NUMBERS},
+        **{name: pa.array(numbers[name], pa.int64(), from_pandas=True) for name in COUNTS},
     }
-    return Explained(failures, pa.table(table), reasons)
+    return Explained(failures, pa.table(table), _find_reasons(concepts, has_words=texts is not None))
 
 
-def _measure(
+def _find_reasons(concepts: ImageConcepts, *, has_words: bool) -> dict[str, str]:
+    """Column without numbers to the reason."""
+    reasons = {}
+    if not concepts.counted:
+        for name in OF_INSTANCES:
+            for variant in ("", INFORMED, OVER_RIVAL):
+                reasons[f"{name}{variant}"] = f"{concepts.source} {NOT_COUNTED}"
+        reasons |= dict.fromkeys([REAL, COUNTS[-1]], f"{concepts.source} {NOT_COUNTED}")
+    if not has_words:
+        reasons |= {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
+    return reasons
+
+
+def _measure_rows(
     failures: Failures,
     rows: IntArray,
     shown: Mapping[int, Concepts],
     concepts: ImageConcepts,
     texts: Sequence[str] | None,
     measure: Callable[[ConceptPairs], dict[str, FloatArray]],
-) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
-    """Yield rows of failures, and columns of their numbers."""
-
-    def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
-        truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
-        return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
-
-    pairs = pair(rows, failures.retrieved_ids[rows])
-    plain = measure(pairs)
-    yield rows, plain | _count(pairs, concepts.counted)
+) -> pd.DataFrame:
+    """The numbers of these rows of failures, whose images are shown: a column each, by row."""
+    top = _pair_concepts(failures, rows, failures.rows["retrieved_id"].to_numpy()[rows], shown)
+    plain = measure(top)
+    numbers = pd.DataFrame(plain | _count(top), index=rows)
     if concepts.counted:
-        yield rows, {REAL: size_disagreement(pairs, threshold=None)}
+        numbers[REAL] = size_disagreement(top, threshold=None)
+    else:
+        numbers = numbers.drop(columns=COUNTS[-1])
     if texts is not None:
         # The concepts of all images, so that a query's mentions do not depend on the model.
-        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
-        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
-        yield rows[kept], {f"{name}{INFORMED}": values for name, values in measure(mentioned).items()}
+        mentions = find_mentions([texts[row] for row in rows.tolist()], concepts.vocabulary)
+        mentioned, kept = keep_mentioned(top, mentions)
+        numbers = numbers.join(pd.DataFrame(measure(mentioned), index=rows[kept]).add_suffix(INFORMED))
     rivals = failures.rival_ids[rows]
-    known = np.nonzero(np.isin(rivals, list(shown)))
+    places = np.nonzero(np.isin(rivals, list(shown)))
     of_rivals = {name: np.full(rivals.shape, np.nan) for name in plain}
-    for name, values in measure(pair(rows[known[0]], rivals[known])).items():
-        of_rivals[name][known] = values
-    yield rows, {f"{name}{OVER_RIVAL}": values for name, values in subtract_best(plain, of_rivals).items()}
+    for name, values in measure(_pair_concepts(failures, rows[places[0]], rivals[places], shown)).items():
+        of_rivals[name][places] = values
+    return numbers.join(pd.DataFrame(subtract_best(plain, of_rivals), index=rows).add_suffix(OVER_RIVAL))
 
 
-def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
-    """``COUNTS`` of each pair; the last one only if instances are counted."""
-    both = list(zip(pairs.truths, pairs.retrieved, strict=True))
-    counts = [
-        [len(truth.keys() & seen.keys()) for truth, seen in both],
-        [len(truth.keys() - seen.keys()) for truth, seen in both],
-        [len(seen.keys() - truth.keys()) for truth, seen in both],
-        [sum(truth[name].size != seen[name].size for name in truth.keys() & seen.keys()) for truth, seen in both],
-    ]
-    return dict(zip(COUNTS[: None if counted else -1], map(np.asarray, counts), strict=False))
+def _pair_concepts(failures: Failures, rows: IntArray, images: IntArray, shown: Mapping[int, Concepts]) -> ConceptPairs:
+    """The concepts of the right images of these rows, and those of other images."""
+    of_rows = failures.rows.iloc[rows]
+    truths = [shown[image] for image in of_rows["truth_id"].tolist()]
+    return ConceptPairs(of_rows["query_id"].to_numpy(), truths, [shown[image] for image in images.tolist()])
+
+
+def _count(pairs: ConceptPairs) -> dict[str, list[int]]:
+    """``COUNTS`` of each pair."""
+    counts: dict[str, list[int]] = {name: [] for name in COUNTS}
+    for truth, seen in zip(pairs.truths, pairs.retrieved, strict=True):
+        common = truth.keys() & seen.keys()
+        counts["common_concepts"].append(len(common))
+        counts["truth_only_concepts"].append(len(truth) - len(common))
+        counts["retrieved_only_concepts"].append(len(seen) - len(common))
+        counts["differing_concepts"].append(sum(truth[name].size != seen[name].size for name in common))
+    return counts

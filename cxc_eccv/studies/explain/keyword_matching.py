@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,16 +21,18 @@ def match_keywords(failures: Failures, texts: Sequence[str], split: Split, conce
     """
     described = split.library.descriptions(split.collection)
     table = split.captions if described is None else described
-    table = table.filter(np.isin(table["image_id"], failures.truth_ids))
-    vocabulary = concepts.vocabulary
-    columns = (table[name].to_pylist() for name in ("image_id", "caption_id", "text"))
-    images, ids, sentences = columns
-    by_image: dict[int, list[tuple[int, set[str]]]] = {}
-    for image, number, mentions in zip(images, ids, find_mentions(sentences, vocabulary), strict=True):
-        by_image.setdefault(image, []).append((number, mentions))
+    table = table.filter(np.isin(table["image_id"], failures.rows["truth_id"]))
+    by_image = defaultdict(list)
+    mentions_of_texts = find_mentions(table["text"].to_pylist(), concepts.vocabulary)
+    columns = (table["image_id"].to_pylist(), table["caption_id"].to_pylist(), mentions_of_texts)
+    for image, number, mentions in zip(*columns, strict=True):
+        by_image[image].append((number, mentions))
     counts = []
-    rows = zip(failures.query_ids.tolist(), failures.truth_ids.tolist(), strict=True)
-    for (query, truth), places in zip(rows, locate_mentions(texts, vocabulary), strict=True):
-        others = [mentions for number, mentions in by_image[truth] if described is not None or number != query]
-        counts.append(sum(not names.isdisjoint(set().union(*others)) for _, _, names in places))
+    pairs = zip(failures.rows["query_id"].tolist(), failures.rows["truth_id"].tolist(), strict=True)
+    for (query, truth), places in zip(pairs, locate_mentions(texts, concepts.vocabulary), strict=True):
+        named = set[str]()
+        for number, mentions in by_image[truth]:
+            if described is not None or number != query:
+                named |= mentions
+        counts.append(sum(not names.isdisjoint(named) for _, _, names in places))
     return counts

@@ -6,12 +6,14 @@ a concept if the image of its top item does not show it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cxc_eccv.statistics import holm, randomization_test
 from cxc_eccv.studies.explain.concepts import concept_word, find_mentions
@@ -41,83 +43,41 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A query for a concept that one model misses and the other does not; ``query`` is empty if it is an image."""
-
-    query_id: int
-    query: str
-    truth_id: int
-    first_id: int
-    other_id: int
+COLUMNS = ("direction", "concept", "first", "other", "queries", "images", "first_misses", "other_misses")
+"""Columns of a tested concept: shares of its queries in which the first and the other model miss it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Separating:
-    """A concept, and the shares of its queries in which the first and the other model miss it."""
-
-    direction: str
-    concept: str
-    first: str
-    other: str
-    queries: int
-    images: int
-    first_misses: float
-    other_misses: float
-    p_value: float
-    p_holm: float
-    examples: tuple[Example, ...] = ()
-
-    @property
-    def word(self) -> str:
-        """The concept's name without its part of speech."""
-        return concept_word(self.concept)
-
-    @property
-    def p_text(self) -> str:
-        """The corrected p-value, as a sentence has it."""
-        return "p < 0.001" if self.p_holm < 0.001 else f"p = {self.p_holm:.3f}"
-
-    @property
-    def sentence(self) -> str:
-        """Which model misses it more."""
-        sides = sorted(((self.first_misses, self.first), (self.other_misses, self.other)), reverse=True)
-        (more, worse), (less, better) = sides
-        return (
-            f"{worse} misses '{self.word}' in {more:.0%} of its queries, {better} in {less:.0%} ({self.p_text} after "
-            f"Holm's correction, {self.queries:,} queries)."
-        )
-
-    @property
-    def chart(self) -> str:
-        """The two shares on a line of characters."""
-        line = ["\N{BOX DRAWINGS LIGHT HORIZONTAL}"] * TRACK
-        first, other = (round(share * (TRACK - 1)) for share in (self.first_misses, self.other_misses))
-        line[first], line[other] = "\N{BLACK CIRCLE}", "\N{WHITE CIRCLE}"
-        return "".join(line)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Separation:
-    """The concepts that separate the first model from each of the others, of all ``tested``; smallest p first."""
+    """The concepts that separate the first model from each of the others.
+
+    Attributes:
+        tested: the number of all tests.
+        pairs: direction, first and other model of every comparison.
+        concepts: a row for each concept that separates two models, the smallest p first: :data:`COLUMNS`, ``p_value``
+            and, after Holm's correction, ``p_holm``; ``examples``, a list of dictionaries, each with a query for the
+            concept that one model misses and the other does not (empty if it is an image), its right image, and the
+            first images of both; and ``sentence``, which model misses the concept more.
+    """
 
     tested: int
-    concepts: tuple[Separating, ...]
-    pairs: tuple[tuple[str, str, str], ...]
+    pairs: Sequence[tuple[str, str, str]]
+    concepts: pd.DataFrame
 
     @property
     def facts(self) -> dict[str, Any]:
         """The entry of ``explain.json``."""
-        rows = [{**asdict(row), "sentence": row.sentence} for row in self.concepts]
-        return {"tested": self.tested, "level": LEVEL, "concepts": rows}
+        return {"tested": self.tested, "level": LEVEL, "concepts": self.concepts.to_dict("records")}
 
     @property
-    def groups(self) -> list[tuple[str, str, str, list[Separating]]]:
-        """Each direction and pair of models with the concepts that separate them."""
-        return [
-            (*pair, [row for row in self.concepts if (row.direction, row.first, row.other) == pair])
-            for pair in self.pairs
-        ]
+    def groups(self) -> list[tuple[str, str, str, list[dict[str, Any]]]]:
+        """Each direction and pair of models with the concepts that separate them, and the ``word`` of each."""
+        concepts = self.concepts.assign(word=self.concepts["concept"].map(concept_word))
+        groups = []
+        for direction, first, other in self.pairs:
+            is_of_pair = (concepts[["direction", "first", "other"]] == [direction, first, other]).all(axis=1)
+            groups.append((direction, first, other, concepts[is_of_pair].to_dict("records")))
+        return groups
 
     @property
     def note(self) -> str:
@@ -137,22 +97,47 @@ class Separation:
         return [*tables[:-1], replace(tables[-1], notes=[*tables[-1].notes, self.note])] if tables else []
 
 
-def _tabulate(title: str, subtitle: str, rows: Sequence[Separating]) -> Table:
-    header = ("concept", f"0% \N{BLACK CIRCLE} {rows[0].first} \N{WHITE CIRCLE} {rows[0].other} 100%", "queries", "p")
-    cells = [
-        [row.word, row.chart, f"{row.queries:,}", row.p_text.removeprefix("p ").removeprefix("= ")] for row in rows
-    ]
-    notes = [row.sentence for row in rows]
+def _show_p(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def _describe(row: Mapping[str, Any]) -> str:
+    """Which of the two models misses a concept more."""
+    sides = sorted([(row["first_misses"], row["first"]), (row["other_misses"], row["other"])], reverse=True)
+    (more, worse), (less, better) = sides
+    return (
+        f"{worse} misses '{concept_word(row['concept'])}' in {more:.0%} of its queries, {better} in {less:.0%} "
+        f"({_show_p(row['p_holm'])} after Holm's correction, {row['queries']:,} queries)."
+    )
+
+
+def _draw_chart(first_misses: float, other_misses: float) -> str:
+    """The two shares on a line of characters."""
+    line = ["\N{BOX DRAWINGS LIGHT HORIZONTAL}"] * TRACK
+    line[round(first_misses * (TRACK - 1))] = "\N{BLACK CIRCLE}"
+    line[round(other_misses * (TRACK - 1))] = "\N{WHITE CIRCLE}"
+    return "".join(line)
+
+
+def _tabulate(title: str, subtitle: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    first, other = rows[0]["first"], rows[0]["other"]
+    header = ("concept", f"0% \N{BLACK CIRCLE} {first} \N{WHITE CIRCLE} {other} 100%", "queries", "p")
+    cells = []
+    for row in rows:
+        chart = _draw_chart(row["first_misses"], row["other_misses"])
+        p_value = _show_p(row["p_holm"]).removeprefix("p ").removeprefix("= ")
+        cells.append([row["word"], chart, f"{row['queries']:,}", p_value])
+    notes = [row["sentence"] for row in rows]
     return Table([(name,) for name in header], cells, title, subtitle, notes)
 
 
-def _tabulate_examples(row: Separating) -> Table:
-    header = ("query", "", "right image", row.first, row.other)
-    cells = [
-        [str(example.query_id), example.query, *map(str, (example.truth_id, example.first_id, example.other_id))]
-        for example in row.examples
-    ]
-    title = f"{len(cells)} queries with '{row.word}' that only one of them misses"
+def _tabulate_examples(row: Mapping[str, Any]) -> Table:
+    header = ("query", "", "right image", row["first"], row["other"])
+    cells = []
+    for example in row["examples"]:
+        images = [str(example[name]) for name in ("truth_id", "first_id", "other_id")]
+        cells.append([str(example["query_id"]), example["query"], *images])
+    title = f"{len(cells)} queries with '{row['word']}' that only one of them misses"
     return Table([(name,) for name in header], cells, title, "with the images retrieved", prose=frozenset([1]))
 
 
@@ -163,77 +148,83 @@ def separate_models(explanations: Sequence[Explanation], *, seed: int = 0) -> Se
     correction is over all tests. Queries whose images are not annotated are left out. ``seed`` draws the examples.
     """
     first, *others = explanations
-    pairs = [(name, other) for other in others for name in first.directions if name in other.directions]
-    tested = [test for direction, other in pairs for test in _test_concepts(direction, first, other)]
-    corrected = holm([row.p_value for row, _ in tested])
+    pairs = []
+    tests: list[dict[str, Any]] = []
+    for other in others:
+        for direction in first.directions:
+            if direction in other.directions:
+                pairs.append((direction, first.model, other.model))
+                tests += _test_concepts(direction, first, other)
+    concepts = pd.DataFrame(tests, columns=[*COLUMNS, "p_value", "p_holm", "examples"])
+    concepts["p_holm"] = holm(concepts["p_value"].tolist())
+    concepts = concepts[concepts["p_holm"] < LEVEL].copy()
     random = np.random.default_rng(seed)
-    rows = []
-    for (row, examples), p_holm in zip(tested, corrected, strict=True):
-        if p_holm < LEVEL:
-            chosen = sorted(random.permutation(len(examples))[:EXAMPLES].tolist())
-            rows.append(replace(row, p_holm=p_holm, examples=tuple(examples[place] for place in chosen)))
-    rows.sort(key=lambda row: (row.p_holm, -abs(row.first_misses - row.other_misses), row.concept))
-    return Separation(len(tested), tuple(rows), tuple((name, first.model, other.model) for name, other in pairs))
+    concepts["examples"] = [_draw_examples(examples, random) for examples in concepts["examples"]]
+    concepts["sentence"] = [_describe(row) for row in concepts.to_dict("records")]
+    concepts["difference"] = (concepts["first_misses"] - concepts["other_misses"]).abs()
+    concepts = concepts.sort_values(["p_holm", "difference", "concept"], ascending=[True, False, True], kind="stable")
+    return Separation(len(tests), pairs, concepts.drop(columns="difference").reset_index(drop=True))
 
 
-def _test_concepts(
-    direction: str, first: Explanation, other: Explanation
-) -> Iterator[tuple[Separating, list[Example]]]:
-    """Yield the uncorrected test of every concept, and the queries that only the model with more misses misses."""
-    sides = [model.directions[direction].failures for model in (first, other)]
-    queries = sides[0].asked_ids
-    truths = sides[0].asked_images
+def _draw_examples(examples: Sequence[Mapping[str, Any]], random: np.random.Generator) -> list[Mapping[str, Any]]:
+    places = sorted(random.permutation(len(examples))[:EXAMPLES].tolist())
+    return [examples[place] for place in places]
+
+
+def _test_concepts(direction: str, first: Explanation, other: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield the uncorrected test of every concept; its examples are all queries that only the worse model misses."""
+    failures = first.directions[direction].failures
     images = first.concepts.images
-    tops = np.stack([_find_tops(side) for side in sides])
-    texts = [""] * queries.size if direction == "i2t" else first.split.texts_of(queries).to_pylist()
-    places = _list_queries(first, texts if direction != "i2t" else None, truths, tops)
+    asked = failures.asked.assign(
+        first_id=_find_tops(failures), other_id=_find_tops(other.directions[direction].failures), query=""
+    )
+    texts = None
+    if direction != "i2t":
+        texts = first.split.texts_of(asked["query_id"].to_numpy()).to_pylist()
+        asked["query"] = [text.strip() for text in texts]
+    places = _list_queries(first, texts, asked)
     for concept in sorted(places):
-        rows = np.array(places[concept])
-        misses = np.array([[concept not in images[top] for top in line] for line in tops[:, rows].tolist()])
-        shown = np.unique(truths[rows], return_inverse=True)
-        differences = np.bincount(shown[1], misses[0].astype(float) - misses[1]).astype(np.int64)
+        rows = asked.iloc[places[concept]]
+        misses = np.array([[concept not in images[top] for top in rows[name]] for name in ("first_id", "other_id")])
+        truths, clusters = np.unique(rows["truth_id"], return_inverse=True)
+        differences = np.bincount(clusters, misses[0].astype(float) - misses[1]).astype(np.int64)
         if np.count_nonzero(differences) < LEAST_IMAGES:
             continue
-        p_value = randomization_test(differences)
-        shares = misses.mean(axis=1).tolist()
-        worse = int(shares[1] > shares[0])
-        examples = [
-            Example(int(queries[row]), texts[row].strip(), int(truths[row]), *tops[:, row].tolist())
-            for row in rows[misses[worse] & ~misses[1 - worse]].tolist()
-        ]
-        row = Separating(
-            direction=direction,
-            concept=concept,
-            first=first.model,
-            other=other.model,
-            queries=rows.size,
-            images=shown[0].size,
-            first_misses=shares[0],
-            other_misses=shares[1],
-            p_value=p_value,
-            p_holm=p_value,
-        )
-        yield row, examples
+        first_misses, other_misses = misses.mean(axis=1).tolist()
+        worse = int(other_misses > first_misses)
+        examples = rows[misses[worse] & ~misses[1 - worse]]
+        yield {
+            "direction": direction,
+            "concept": concept,
+            "first": first.model,
+            "other": other.model,
+            "queries": len(rows),
+            "images": truths.size,
+            "first_misses": first_misses,
+            "other_misses": other_misses,
+            "p_value": randomization_test(differences),
+            "examples": examples[["query_id", "query", "truth_id", "first_id", "other_id"]].to_dict("records"),
+        }
 
 
 def _find_tops(failures: Failures) -> IntArray:
     """(Q,) image of the top item of every query."""
-    tops = failures.asked_images.copy()
-    tops[find_positions(failures.query_ids, failures.asked_ids)[0]] = failures.retrieved_ids
+    tops: IntArray = failures.asked["truth_id"].to_numpy(np.int64, copy=True)
+    places = find_positions(failures.rows["query_id"].to_numpy(), failures.asked["query_id"].to_numpy())[0]
+    tops[places] = failures.rows["retrieved_id"]
     return tops
 
 
-def _list_queries(
-    model: Explanation, texts: Sequence[str] | None, truths: IntArray, tops: IntArray
-) -> Mapping[str, list[int]]:
+def _list_queries(model: Explanation, texts: Sequence[str] | None, asked: pd.DataFrame) -> Mapping[str, list[int]]:
     """Concept to the rows of the queries for it, whose images are all annotated."""
     images = model.concepts.images
-    mentions: list[AbstractSet[str]] = [images.get(truth, {}).keys() for truth in truths.tolist()]
+    wanted: list[AbstractSet[str]] = [images.get(truth, {}).keys() for truth in asked["truth_id"]]
     if texts is not None:
-        vocabulary = sorted({name for shown in images.values() for name in shown})
-        mentions = [shown & named for shown, named in zip(mentions, find_mentions(texts, vocabulary), strict=True)]
-    places: dict[str, list[int]] = {}
-    for row in np.flatnonzero(np.isin(tops, list(images)).all(axis=0)).tolist():
-        for concept in mentions[row]:
-            places.setdefault(concept, []).append(row)
+        mentions = find_mentions(texts, model.concepts.vocabulary)
+        wanted = [shown & named for shown, named in zip(wanted, mentions, strict=True)]
+    annotated = asked["first_id"].isin(images) & asked["other_id"].isin(images)
+    places = defaultdict(list)
+    for row in np.flatnonzero(annotated).tolist():
+        for concept in wanted[row]:
+            places[concept].append(row)
     return places

@@ -30,7 +30,6 @@ from cxc_eccv.types.provenance import DataFacts, Provenance, RunFacts
 pytestmark = pytest.mark.thorough
 
 NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
-COLUMNS = ("query_ids", "truth_ids", "retrieved_ids", "item_ids", "rival_ids", "truth_ranks")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,7 +154,7 @@ def test_small_boxes_lie_above_large_ones():
 
 
 def take(failures, number):
-    return dataclasses.replace(failures, **{name: getattr(failures, name)[:number] for name in COLUMNS})
+    return dataclasses.replace(failures, rows=failures.rows.iloc[:number], rival_ids=failures.rival_ids[:number])
 
 
 @pytest.fixture
@@ -167,7 +166,10 @@ def judge(explanation, sample_library, monkeypatch):
         failure = take(explanation.directions["t2i"].failures, 1)
         images = {
             int(ids[0]): {name: np.full(size, area) for name, size in of_image.items()}
-            for ids, of_image, area in ((failure.truth_ids, truth, 0.1), (failure.retrieved_ids, retrieved, 0.2))
+            for ids, of_image, area in (
+                (failure.rows["truth_id"], truth, 0.1),
+                (failure.rows["retrieved_id"], retrieved, 0.2),
+            )
         }
         concepts = dataclasses.replace(explanation.concepts, images=images, boxes={})
         explained = explain_failures(failure, concepts, [text], similarity=alike)
@@ -208,7 +210,7 @@ def test_one_sentence_says_whether_it_was_a_near_miss(text, truth, retrieved, ki
 
 
 def test_near_miss_says_another_colour(explanation, monkeypatch, judge):
-    image = int(explanation.directions["t2i"].failures.retrieved_ids[0])
+    image = int(explanation.directions["t2i"].failures.rows["retrieved_id"][0])
     rows = explanation.split.captions
     texts = ["a red square" if owner == image else "nothing" for owner in rows["image_id"].to_pylist()]
     captions = rows.set_column(rows.column_names.index("text"), "text", pa.array(texts))
@@ -328,7 +330,7 @@ def test_the_search_finds_failures_of_every_concept_that_is_missing(explanation,
     images = explanation.concepts.images
     for page in show_failures([explanation], shown=1):
         failures = explanation.directions[page.direction].failures
-        pairs = zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True)
+        pairs = zip(failures.rows["truth_id"].tolist(), failures.rows["retrieved_id"].tolist(), strict=True)
         missing = Counter(name.partition(".")[0] for one, other in pairs for name in images[one].keys() - images[other])
         listed = Counter(name for failure in page.listed for name in failure.truth)
         assert {name: min(number, PER_CONCEPT) for name, number in missing.items()} == {

@@ -9,8 +9,9 @@ from collections import Counter
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
-from shown_concepts import IMAGES, alike, concepts_of, failures_of
+from shown_concepts import IMAGES, alike, concepts_of, failed_rows, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
@@ -106,9 +107,7 @@ def test_categories_alone_give_no_number_of_instances():
 
 def test_every_number_is_there_or_says_why_not():
     none = failures_of((1, 2))
-    empty = Failures(
-        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
-    )
+    empty = Failures("t2i", none.asked, none.rows.iloc[:0], none.rival_ids[:0])
     for failures in (none, failures_of((3, 1)), failures_of((1, 1)), empty):
         summary = summarize(explain_failures(failures, concepts_of(IMAGES), None, similarity=alike))
         assert not summary.scores.keys() & summary.not_computed.keys()
@@ -135,7 +134,7 @@ def test_an_image_that_nobody_annotated():
 def explain_by_loops(failures, concepts):
     """Name to one value per failure, None where it is not defined; of what needs no WordNet."""
     columns = {name: [] for name in ("concept_agreement", "concept_enumeration", *COUNTS)}
-    for truth, top in zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True):
+    for truth, top in zip(failures.rows["truth_id"].tolist(), failures.rows["retrieved_id"].tolist(), strict=True):
         right, shown = (Counter(box.concept for box in concepts.boxes[image]) for image in (truth, top))
         common = [name for name in right if name in shown]
         values = [
@@ -166,7 +165,7 @@ def test_size_threshold_counts_as_the_slow_one(sample_library, make_run, thresho
     concepts = load_concepts(sample_library.split())
     failures = find_failures(make_run(sample_library), sample_library.split(), "t2i")
     explained = explain_failures(failures, concepts, None, similarity=alike, size_threshold=threshold)
-    pairs = zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True)
+    pairs = zip(failures.rows["truth_id"].tolist(), failures.rows["retrieved_id"].tolist(), strict=True)
     shown = [(concepts.images[truth], concepts.images[top]) for truth, top in pairs]
     for name, way in (("size_disagreement", "smaller"), ("size_disagreement_truth", "truth")):
         expected = [oracles.size_disagreement(*pair, way, threshold) if pair[0] else None for pair in shown]
@@ -309,10 +308,9 @@ def among(asked, images, rows):
     """Failures of some of the queries: place among all to the image retrieved."""
     places = np.array(sorted(rows))
     tops = np.array([rows[place] for place in places.tolist()])
-    of_all = failures_of(*zip(images[places].tolist(), tops.tolist(), strict=True))
-    return Failures(
-        "t2i", asked, images, asked[places], images[places], tops, tops, of_all.rival_ids, of_all.truth_ranks
-    )
+    everything = pd.DataFrame({"query_id": asked, "truth_id": images})
+    rivals = np.full((places.size, 1), -1)
+    return Failures("t2i", everything, failed_rows(asked[places], images[places], tops), rivals)
 
 
 @pytest.fixture
@@ -324,13 +322,17 @@ def pair():
     return explanation_of("one", one), explanation_of("other", other)
 
 
+def compare(one, other, seed=0):
+    """Key to the row of a number of two models."""
+    return {row.key: row for row in compare_failures(one, [other], seed=seed).itertuples()}
+
+
 def test_two_models_over_the_queries_that_both_fail(pair):
-    found = {row.key: row for row in compare_failures(*pair, seed=3)}
+    found = compare(*pair, seed=3)
     alone = found["t2i/failed_alone"]
     both = found["t2i/concept_agreement"]
     assert (found["t2i/failure_rate"].value, found["t2i/failure_rate"].n_queries) == (pytest.approx(1 / 8), 8)
     assert (alone.value, found["t2i/baseline_failed_alone"].value) == (2 / 8, 1 / 8)
-    assert (alone.is_share, both.is_share) == (True, False)
     # Both fail the queries 50, 52, 54 and 57; the image of 57 shows no concept.
     tables = (model.directions["t2i"].table.to_pylist() for model in pair)
     one, other = ({row["query_id"]: row["concept_agreement"] for row in rows} for rows in tables)
@@ -346,14 +348,14 @@ def test_captions_of_one_image_are_drawn_together(pair):
     images = np.repeat([1, 4], 20)
     one = explanation_of("one", among(asked, images, dict.fromkeys(range(40), 2)))
     other = explanation_of("other", among(asked, images, dict.fromkeys(range(20), 2)))
-    rate = {row.key: row for row in compare_failures(one, other)}["t2i/failure_rate"]
+    rate = compare(one, other)["t2i/failure_rate"]
     assert (rate.value, rate.low, rate.high, rate.n_images) == (-0.5, -1.0, 0.0, 2)
 
 
 def test_the_file_of_one_model_and_of_several(pair):
     one = pair[0]
     alone = json.loads(explanations_to_json([one]))
-    both = json.loads(explanations_to_json(pair, compare_failures(*pair)))
+    both = json.loads(explanations_to_json(pair, compare_failures(pair[0], pair[1:])))
     assert list(alone) == ["schema", "model", "scores", "counts", "not_computed", "provenance"]
     assert (alone["schema"], alone["model"]) == (1, "one")
     assert {name: both[name] for name in alone} == alone
@@ -371,12 +373,12 @@ def test_the_file_of_one_model_and_of_several(pair):
 def test_every_number_has_a_row(pair):
     shown = {name for lines in SECTIONS.values() for _, name, _ in lines}
     assert set(summarize(pair[0].directions["t2i"]).scores) <= shown
-    assert {row.key.removeprefix("t2i/") for row in compare_failures(*pair)} <= shown
+    assert {key.removeprefix("t2i/") for key in compare(*pair)} <= shown
 
 
 def test_tables(pair):
     alone = tables_to_markdown(make_tables(pair[:1]))
-    both = tables_to_markdown(make_tables(pair, compare_failures(*pair)))
+    both = tables_to_markdown(make_tables(pair, compare_failures(pair[0], pair[1:])))
     assert "| failures | 5 |" in alone
     assert "i2t: no rankings." in alone
     assert "CA, NCS, CE, SD, SD relative to truth (mentioned concepts): the queries are images" in alone

@@ -2,6 +2,7 @@
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, UnknownName
@@ -106,10 +107,10 @@ def fail_by_loops(run, direction, content, depth):
 
 
 def content_of(failures):
-    columns = failures.query_ids, failures.truth_ids, failures.retrieved_ids, failures.item_ids, failures.rival_ids
+    rows = zip(failures.rows.itertuples(), failures.rival_ids.tolist(), strict=True)
     return {
-        query: (truth, top, item, [image for image in rivals if image >= 0])
-        for query, truth, top, item, rivals in zip(*(column.tolist() for column in columns), strict=True)
+        row.query_id: (row.truth_id, row.retrieved_id, row.item_id, [image for image in rivals if image >= 0])
+        for row, rivals in rows
     }
 
 
@@ -146,11 +147,11 @@ def test_where_all_scores_are_equal_every_query_fails_and_ties_are_told(sample_l
 def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_library, direction):
     content = sample_library.split()
     whole, short = (find_failures(given(content, depth), sample_library.split(), direction) for depth in (None, 20))
-    assert whole.truth_ranks.null_count == 0
-    assert min(whole.truth_ranks.to_pylist()) > 1
-    expected = [rank if rank <= 20 else None for rank in whole.truth_ranks.to_pylist()]
-    assert short.truth_ranks.to_pylist() == expected
-    assert None in expected
+    assert whole.rows["truth_rank"].notna().all()
+    assert whole.rows["truth_rank"].min() > 1
+    expected = whole.rows["truth_rank"].mask(whole.rows["truth_rank"] > 20)
+    assert expected.isna().any()
+    pd.testing.assert_series_equal(short.rows["truth_rank"], expected)
 
 
 @pytest.mark.filterwarnings(f"ignore:.*{TIES}")

@@ -98,7 +98,7 @@ def count_by_loops(explanations, scene, direction="t2i"):
 
 def test_only_the_spoilt_concept_is_named(explanations):
     separation = separate_models(explanations)
-    assert {row.concept for row in separation.concepts if row.direction == "t2i"} == {SPOILT}
+    assert {row.concept for row in separation.concepts.itertuples() if row.direction == "t2i"} == {SPOILT}
 
 
 def test_separation_equals_plain_loops(explanations, scene):
@@ -114,7 +114,7 @@ def test_separation_equals_plain_loops(explanations, scene):
             p_values[concept] = sign_flips(differing) if differing.size < 16 else randomization_test(differing)
     assert separation.tested == len(p_values)
     corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    (row,) = separation.concepts
+    (row,) = separation.concepts.itertuples()
     rows = count_by_loops(explanations, scene)[SPOILT]
     assert (row.queries, row.images) == (len(rows), len({owner for owner, *_ in rows}))
     assert row.first_misses == pytest.approx(np.mean([first for *_, first, _ in rows]))
@@ -122,12 +122,12 @@ def test_separation_equals_plain_loops(explanations, scene):
     assert row.p_holm == pytest.approx(corrected[SPOILT])
     missed = {query for _, query, first, other in rows if first and not other}
     assert len(row.examples) == min(EXAMPLES, len(missed))
-    assert {example.query_id for example in row.examples} <= missed
+    assert {example["query_id"] for example in row.examples} <= missed
 
 
 def test_sentence_names_the_worse_model(explanations):
     for models in (explanations, explanations[::-1]):
-        row = separate_models([explanation_of_t2i(model) for model in models]).concepts[0]
+        (row,) = separate_models([explanation_of_t2i(model) for model in models]).concepts.itertuples()
         pattern = (
             r"A misses 'square' in \d+% of its queries, B in \d+% \(p [<=] 0\.\d+ after Holm's correction, \d+ quer"
         )
@@ -136,7 +136,7 @@ def test_sentence_names_the_worse_model(explanations):
 
 def test_a_model_is_not_separated_from_itself(explanations):
     separation = separate_models([explanations[1], explanations[1]])
-    assert (separation.tested, separation.concepts) == (0, ())
+    assert (separation.tested, len(separation.concepts)) == (0, 0)
 
 
 @pytest.mark.thorough

@@ -20,11 +20,12 @@ from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import FileContent, write_texts
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from cxc_eccv.sources.library import Split
     from cxc_eccv.studies.explain.concepts import ImageConcepts
-    from cxc_eccv.studies.explain.explanation import Explanation, Paired
+    from cxc_eccv.studies.explain.explanation import Explanation
     from cxc_eccv.studies.explain.reranking import Reranking
     from cxc_eccv.studies.explain.separating_concepts import Separation
     from cxc_eccv.tables import Table
@@ -158,7 +159,7 @@ def explain(
         )
         for model, run in runs.items()
     ]
-    paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    paired = compare_failures(explained[0], explained[1:], seed=seed)
     separation = separate_models(explained, seed=seed) if len(explained) > 1 else None
     kinds = tabulate_kinds(explained)
     tables = make_tables(explained, paired)
@@ -191,7 +192,7 @@ def explain(
 
 def explanations_to_json(
     explanations: Sequence[Explanation],
-    paired: Sequence[Paired] = (),
+    paired: pd.DataFrame | None = None,
     reranked: Reranking | None = None,
     separation: Separation | None = None,
     command: str | None = None,
@@ -216,7 +217,7 @@ def explanations_to_json(
         content["scores"] = {**content["scores"], **reranked.scores}
         content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
     if others:
-        content |= {"others": others, "paired": [asdict(row) for row in paired]}
+        content |= {"others": others, "paired": [] if paired is None else paired.to_dict("records")}
     if separation is not None:
         content["separating"] = separation.facts
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -3,8 +3,8 @@
 import re
 
 import numpy as np
-import pyarrow as pa
-from shown_concepts import alike
+import pandas as pd
+from shown_concepts import alike, failed_rows
 
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import Explanation
@@ -48,9 +48,10 @@ def failures_of(library, direction, concepts, shift=7):
     tops = images[[(places[image] + step) % images.size for image, step in zip(truths.tolist(), steps, strict=True)]]
     first = dict(zip(content.caption_image_ids[::-1].tolist(), content.caption_ids[::-1].tolist(), strict=True))
     items = tops if direction == "t2i" else np.array([first[image] for image in tops.tolist()])
-    ranks = pa.array([2 + place % 40 if place % 9 else None for place in range(queries.size)], pa.int64())
+    ranks = [2 + place % 40 if place % 9 else None for place in range(queries.size)]
     nobody = np.full((queries.size, 1), -1)
-    failures = Failures(direction, queries, truths, queries, truths, tops, items, nobody, ranks)
+    asked = pd.DataFrame({"query_id": queries, "truth_id": truths})
+    failures = Failures(direction, asked, failed_rows(queries, truths, tops, items, ranks), nobody)
     return explain_failures(failures, concepts, texts, similarity=alike)
 
 

@@ -1,7 +1,7 @@
 """Failures and what their images show, small enough to check by hand; no WordNet is needed."""
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 from cxc_eccv.studies.explain.concepts import ImageConcepts
 from cxc_eccv.studies.explain.failed_queries import Failures
@@ -18,8 +18,20 @@ def failures_of(*rows, rivals=None):
     truths, tops = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     queries = np.arange(100, 100 + len(rows))
     others = np.full((len(rows), 1), -1) if rivals is None else np.array(rivals)
-    ranks = pa.array([2] * len(rows), pa.int64())
-    return Failures("t2i", queries, truths, queries, truths, tops, tops, others, ranks)
+    asked = pd.DataFrame({"query_id": queries, "truth_id": truths})
+    return Failures("t2i", asked, failed_rows(queries, truths, tops), others)
+
+
+def failed_rows(queries, truths, tops, items=None, ranks=None):
+    """The rows of failures; the right item is at rank 2 unless there are ranks."""
+    columns = {
+        "query_id": queries,
+        "truth_id": truths,
+        "retrieved_id": tops,
+        "item_id": tops if items is None else items,
+    }
+    ranks = [2] * len(queries) if ranks is None else ranks
+    return pd.DataFrame(columns | {"truth_rank": pd.array(ranks, "Int64")})
 
 
 def concepts_of(images, source="COCO instances", counted=True):
