@@ -85,9 +85,9 @@ def test_queries_that_differ_in_length_alone_are_not_altered(run, sample_library
     longer = scale(run, [np.zeros(60, int), np.zeros(300, int)])
     longer.further["adversarial_size_embeddings"][5:45] *= 2.0**70
     for similarity in ("cosine", "dot"):
-        rows = [
-            rerank(each, each, sample_library.split(), directions=["t2i"], similarity=similarity).rows[0]
+        short, long = (
+            rerank(each, each, sample_library.split(), directions=["t2i"], similarity=similarity)
             for each in (run, longer)
-        ]
-        assert rows[0].unchanged == 5
-        assert rows[0].scores == rows[1].scores
+        )
+        assert short.moves["unchanged"].iloc[0] == 5
+        assert short.scores == long.scores

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -43,72 +44,87 @@ ROUNDING = 1e-5
 """Unit vectors within this distance count as equal: batches differ in the last digits."""
 
 LEVEL = 0.05
-TESTS = 3
-"""Tests of a kind in one direction: ranks moved, the cosine to the right image, R@1 over all queries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A number with the original and with the altered queries, and the interval of its change.
+MOVES = ("lower", "higher", "same")
+"""Whether right images are ranked lower (worse) than before, higher, or at the same rank."""
 
-    The p-value is of a two-sided paired test of no change; ``p_holm`` is corrected, or None if there is no test.
+OF_MOVES = "moves"
+WHOLE = "whole"
+ALTERED = "altered"
+"""Scopes of changes: ranks and cosines of changed queries, metrics over all queries, and metrics over changed ones."""
+
+TESTED = {(OF_MOVES, "moved"), (OF_MOVES, "cosine"), (WHOLE, "recall_at_1")}
+"""Scope and name of the tests of a kind in one direction, whose p-values are corrected."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reranking:
+    """What altered queries of one model change, by direction and kind of alteration.
+
+    Attributes:
+        moves: a row per direction and kind: the number of ``queries``; of ``unchanged`` ones, which have a vector of
+            the original's direction and count for nothing else; and how many of the others moved :data:`MOVES`.
+        changes: a row per direction, kind, scope and name: ``before``, ``after`` and their ``change``, with ``low`` and
+            ``high`` of its interval; ``p_value`` of a two-sided paired test of no change, and ``p_holm``, corrected, of
+            those that are tested. The scope ``moves`` has the shares of :data:`MOVES`, the share of lower minus that of
+            higher ones (``moved``), and ``cosine``; ``whole`` and ``altered`` have the metrics.
+        facts: the file of altered queries and the tests' settings.
     """
 
-    before: float
-    after: float
-    change: float
-    low: float
-    high: float
-    p_value: float
-    p_holm: float | None = None
+    moves: pd.DataFrame
+    changes: pd.DataFrame
+    facts: Mapping[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class KindMoves:
-    """The effect of one kind of alteration in one direction.
-
-    ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the right images of
-    ``lower`` ones are ranked lower (worse) than before. ``shares`` has their shares with both bounds; ``moved`` is the
-    share of lower minus that of higher ones; ``whole`` are metrics over all queries, ``altered`` over changed ones.
-    """
-
-    direction: str
-    kind: str
-    queries: int
-    unchanged: int
-    lower: int
-    higher: int
-    same: int
-    shares: Mapping[str, tuple[float, float, float]]
-    moved: Change
-    cosine: Change
-    whole: Mapping[str, Change]
-    altered: Mapping[str, Change]
+    def find_changes(self, direction: str, kind: str, scope: str) -> pd.DataFrame:
+        """The changes of a direction, a kind and a scope, by name."""
+        return self.changes.loc[direction].loc[kind].loc[scope]
 
     @property
     def scores(self) -> dict[str, float]:
         """Key, such as ``t2i/adversarial/colour_in/lower_share``, to number."""
-        scores: dict[str, float] = {name: getattr(self, name) for name in ("queries", "unchanged", *self.shares)}
-        scores |= {f"{name}_share": share for name, (share, _, _) in self.shares.items()}
-        scores["cosine_change"] = self.cosine.change
-        for scope, changes in (("", self.whole), ("altered/", self.altered)):
-            for label, change in changes.items():
-                scores[f"{scope}{label}"], scores[f"{scope}{label}_original"] = change.after, change.before
-                scores[f"{scope}{label}_change"] = change.change
-        return {f"{self.direction}/adversarial/{self.kind}/{name}": value for name, value in scores.items()}
+        scores: dict[str, float] = {}
+        for (direction, kind), counts in self.moves.iterrows():
+            key = f"{direction}/adversarial/{kind}"
+            scores |= {f"{key}/{name}": number for name, number in counts.to_dict().items()}
+            of_moves = self.find_changes(direction, kind, OF_MOVES)
+            scores |= {f"{key}/{name}_share": float(of_moves.at[name, "after"]) for name in MOVES}
+            scores[f"{key}/cosine_change"] = float(of_moves.at["cosine", "change"])
+            for scope, prefix in ((WHOLE, ""), (ALTERED, "altered/")):
+                for label, change in self.find_changes(direction, kind, scope).to_dict("index").items():
+                    scores[f"{key}/{prefix}{label}"] = change["after"]
+                    scores[f"{key}/{prefix}{label}_original"] = change["before"]
+                    scores[f"{key}/{prefix}{label}_change"] = change["change"]
+        return scores
+
+    def list_rows(self) -> list[dict[str, Any]]:
+        """The rows of ``explain.json``."""
+        rows = []
+        for (direction, kind), counts in self.moves.iterrows():
+            moves, whole, altered = (
+                _drop_untested(self.find_changes(direction, kind, scope)) for scope in (OF_MOVES, WHOLE, ALTERED)
+            )
+            rows.append(
+                {
+                    "direction": direction,
+                    "kind": kind,
+                    **counts.to_dict(),
+                    "shares": {name: [moves[name][part] for part in ("after", "low", "high")] for name in MOVES},
+                    "moved": moves["moved"],
+                    "cosine": moves["cosine"],
+                    "whole": whole,
+                    "altered": altered,
+                }
+            )
+        return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Reranking:
-    """All kinds and directions of one model; ``facts`` has the file of altered queries and the tests' settings."""
-
-    rows: tuple[KindMoves, ...]
-    facts: Mapping[str, Any]
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """All keys of :attr:`KindMoves.scores`."""
-        return {key: value for row in self.rows for key, value in row.scores.items()}
+def _drop_untested(changes: pd.DataFrame) -> dict[str, dict[str, float | None]]:
+    """Name to its change, with None as the corrected p-value of what is not tested."""
+    rows: dict[str, dict[str, float | None]] = changes.to_dict("index")
+    for row in rows.values():
+        row["p_holm"] = None if pd.isna(row["p_holm"]) else row["p_holm"]
+    return rows
 
 
 def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> dict[str, Embeddings]:
@@ -116,7 +132,8 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
     where = altered.path or "the altered queries"
     names = [name.removeprefix(PREFIX) for name in altered.further if name.startswith(PREFIX)]
     queries = {}
-    for kind in dict.fromkeys(name.removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in names):
+    kinds = [name.removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in names]
+    for kind in dict.fromkeys(kinds):
         if kind not in all_kinds():
             raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
         side = read_side(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
@@ -161,14 +178,18 @@ def rerank(
     """
     captions = split.captions
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
-    samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
+    samples = enough_samples(len(TESTED) * len(queries) * len(wanted), LEVEL)
     tests = PairedBootstrap(seed, samples)
-    rows = []
+    moves = {}
+    changes = {}
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
-        rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
+        for kind, of_kind in queries.items():
+            moves[direction, kind], changes[direction, kind] = _move(direction, kind, search, of_kind, tests)
     facts = {"run": to_json(altered.facts()), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
-    return Reranking(_correct(rows), facts)
+    names = ["direction", "kind"]
+    counts = pd.DataFrame(list(moves.values()), index=pd.MultiIndex.from_tuples(moves, names=names))
+    return Reranking(counts, _correct(pd.concat(changes, names=names)), facts)
 
 
 def check_altered(
@@ -280,45 +301,62 @@ class _Search:
         return ranks, cosines
 
 
-def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap) -> KindMoves:
-    """Rank the altered queries of one kind, and compare them with their originals."""
-    places, known = find_positions(queries.ids, search.ids)
-    ranked = np.flatnonzero(known)
-    ranked = ranked[np.argsort(search.numbers[places[ranked]], kind="stable")]
-    queries = Embeddings(queries.ids[ranked], queries.vectors[ranked])
-    places = places[ranked]
+def _move(
+    direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap
+) -> tuple[dict[str, int], pd.DataFrame]:
+    """Rank the altered queries of one kind: the counts of moves, and the changes by scope and name."""
+    queries, places = _keep_searched(queries, search)
     apart = _differ(queries, search.originals)
     if not apart.any():
         raise InvalidOption(
             f"adversarial {kind}: no altered query has an image to search for in {direction}; choose other directions "
             "with --direction"
         )
-    places = places[apart]
+    rows = places[apart]  # of the changed queries among all original ones
     ranks, cosines = search.measure(Embeddings(queries.ids[apart], queries.vectors[apart]))
-    before = search.ranks[places]
-    images = search.images[places]
+    before = search.ranks[rows]
+    images = search.images[rows]
     after = search.ranks.copy()
-    after[places] = ranks
-    nothing = np.zeros(ranks.size)
-    moves = {"lower": ranks > before, "higher": ranks < before, "same": ranks == before}
-    columns = {name: (nothing, moved.astype(np.float64)) for name, moved in moves.items()}
-    columns |= {
-        "moved": (nothing, columns["lower"][1] - columns["higher"][1]),
-        "cosine": (search.cosines[places], cosines),
-    }
-    changes = tests.compare(columns, images)
-    return KindMoves(
-        direction,
-        kind,
-        ranked.size,
-        int((~apart).sum()),
-        **{name: int(moved.sum()) for name, moved in moves.items()},
-        shares={name: (changes[name].after, changes[name].low, changes[name].high) for name in moves},
-        moved=changes["moved"],
-        cosine=changes["cosine"],
-        whole=tests.compare_ranks(search.ranks, after, search.sizes, search.images),
-        altered=tests.compare_ranks(before, ranks, search.sizes[places], images),
+    after[rows] = ranks
+    lower = ranks > before
+    higher = ranks < before
+    same = ranks == before
+    of_moves = tests.compare(
+        {
+            "lower": _from_zero(lower),
+            "higher": _from_zero(higher),
+            "same": _from_zero(same),
+            "moved": _from_zero(lower.astype(np.float64) - higher),
+            "cosine": (search.cosines[rows], cosines),
+        },
+        images,
     )
+    changes = {
+        OF_MOVES: of_moves,
+        WHOLE: tests.compare_ranks(search.ranks, after, search.sizes, search.images),
+        ALTERED: tests.compare_ranks(before, ranks, search.sizes[rows], images),
+    }
+    counts = {
+        "queries": places.size,
+        "unchanged": int((~apart).sum()),
+        "lower": int(lower.sum()),
+        "higher": int(higher.sum()),
+        "same": int(same.sum()),
+    }
+    return counts, pd.concat(changes, names=["scope", "name"])
+
+
+def _keep_searched(queries: Embeddings, search: _Search) -> tuple[Embeddings, IntArray]:
+    """The altered queries whose originals search, gallery by gallery, and the rows of their originals."""
+    places, is_searched = find_positions(queries.ids, search.ids)
+    rows = np.flatnonzero(is_searched)
+    rows = rows[np.argsort(search.numbers[places[rows]], kind="stable")]
+    return Embeddings(queries.ids[rows], queries.vectors[rows]), places[rows]
+
+
+def _from_zero(values: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Values that were 0 before."""
+    return np.zeros(values.size), values.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +368,12 @@ class PairedBootstrap:
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
-    ) -> dict[str, Change]:
-        """The change of a mean, or of a median, from the values before and after of queries with these images."""
+    ) -> pd.DataFrame:
+        """The change of a mean, or of a median, from the values before and after of queries with these images.
+
+        Returns:
+            A row per name, with the columns of :attr:`Reranking.changes`.
+        """
         batches = []
         for draws in draw_batches(self.seed, self.samples):
             bootstrap = ClusterBootstrap(images, draws)
@@ -343,11 +385,19 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, CONFIDENCE)
-            changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
-        return changes
+            low, high = interval(samples, CONFIDENCE)
+            changes[name] = {
+                "before": before,
+                "after": after,
+                "change": after - before,
+                "low": low,
+                "high": high,
+                "p_value": two_sided_p_value(samples),
+                "p_holm": np.nan,
+            }
+        return pd.DataFrame.from_dict(changes, orient="index")
 
-    def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> dict[str, Change]:
+    def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> pd.DataFrame:
         """The change of every metric of the paper."""
         rows = np.arange(before.size)
         ones = np.ones_like(before)
@@ -358,89 +408,99 @@ class PairedBootstrap:
         )
         values = {label: (originals[label], altered[label]) for label in METRICS}
         median = {"median_rank": values.pop("median_rank")}
-        changes = self.compare(values, images) | self.compare(median, images, median=True)
-        first = changes["recall_at_1"]
-        fails = Change(1 - first.before, 1 - first.after, -first.change, -first.high, -first.low, first.p_value)
-        return {**{label: changes[label] for label in METRICS}, "fails": fails}
+        changes = pd.concat([self.compare(values, images), self.compare(median, images, median=True)])
+        changes = changes.loc[list(METRICS)]
+        first = changes.loc["recall_at_1"]
+        changes.loc["fails"] = {
+            "before": 1 - first["before"],
+            "after": 1 - first["after"],
+            "change": -first["change"],
+            "low": -first["high"],
+            "high": -first["low"],
+            "p_value": first["p_value"],
+            "p_holm": np.nan,
+        }
+        return changes
 
 
-def _correct(rows: Sequence[KindMoves]) -> tuple[KindMoves, ...]:
-    """Holm's correction over the tests of all rows: ranks moved, the cosine, R@1 over all queries."""
-    tested = [(row.moved, row.cosine, row.whole["recall_at_1"]) for row in rows]
-    p_values = iter(holm([change.p_value for changes in tested for change in changes]))
-    corrected = []
-    for row, changes in zip(rows, tested, strict=True):
-        moved, cosine, recall = (replace(change, p_holm=next(p_values)) for change in changes)
-        corrected.append(replace(row, moved=moved, cosine=cosine, whole={**row.whole, "recall_at_1": recall}))
-    return tuple(corrected)
+def _correct(changes: pd.DataFrame) -> pd.DataFrame:
+    """Holm's correction over the tests of all directions and kinds: ranks moved, the cosine, R@1 over all queries."""
+    is_tested = changes.index.droplevel(["direction", "kind"]).isin(TESTED)
+    changes.loc[is_tested, "p_holm"] = holm(changes.loc[is_tested, "p_value"].tolist())
+    return changes
 
 
 def reranking_tables(reranking: Reranking) -> list[Table]:
     """For each direction the paper's Tables 4 and 5, and the tested changes."""
-    directions = dict.fromkeys(row.direction for row in reranking.rows)
-    rows = [[row for row in reranking.rows if row.direction == direction] for direction in directions]
-    tables = [table for of_direction in rows for table in _direction_tables(of_direction)]
+    tables = []
+    for direction in reranking.moves.index.unique("direction"):
+        tables += _direction_tables(reranking, direction)
     note = (
         f"Brackets: {100 * CONFIDENCE:g}% intervals from a bootstrap over images. Bold: significant at "
-        f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
+        f"{100 * LEVEL:g}% in a paired test, corrected for all {len(TESTED) * len(reranking.moves)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]
 
 
-def _direction_tables(rows: Sequence[KindMoves]) -> list[Table]:
-    direction = rows[0].direction
+def _direction_tables(reranking: Reranking, direction: str) -> list[Table]:
+    moves = reranking.moves.loc[direction]
+    first = reranking.find_changes(direction, moves.index[0], WHOLE)
+    ranks: list[list[str | Cell]] = []
+    metrics = [["original", *_show_metrics(first["before"])]]
+    tested: list[list[str | Cell]] = []
+    for kind, counts in moves.iterrows():
+        of_moves, whole, altered = (
+            reranking.find_changes(direction, kind, scope) for scope in (OF_MOVES, WHOLE, ALTERED)
+        )
+        title = f"{kind.replace('_', ' ')}{' (control)' if all_kinds()[kind].same_meaning else ''}"
+        n_changed = counts["queries"] - counts["unchanged"]
+        ranks.append([title, f"{n_changed:,}", f"{counts['unchanged']:,}", *_share_cells(of_moves)])
+        metrics.append([title, *_show_metrics(whole["after"])])
+        tested.append(
+            [
+                title,
+                _change_cell(whole.loc["recall_at_1"], 100, 2),
+                _change_cell(altered.loc["recall_at_1"], 100, 2),
+                _change_cell(of_moves.loc["cosine"], 1, 4),
+            ]
+        )
     titles = [title.replace("median rank", "median") for title in TITLES.values()]
-    original = ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())]
-    altered = [[_title(row), *(_show(label, change.after) for label, change in row.whole.items())] for row in rows]
-    changes: list[list[str | Cell]] = [
-        [
-            _title(row),
-            _change_cell(row.whole["recall_at_1"], 100, 2),
-            _change_cell(row.altered["recall_at_1"], 100, 2),
-            _change_cell(row.cosine, 1, 4),
-        ]
-        for row in rows
-    ]
     return [
         Table(
             [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
-            [
-                [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
-                for row in rows
-            ],
+            ranks,
             f"Ranks of altered queries, {direction}",
             "unchanged: queries with the vector of the original",
         ),
         Table(
             [("all queries",), *((title,) for title in titles)],
-            [original, *altered],
+            metrics,
             f"Metrics with altered queries, {direction}",
             "percent",
         ),
-        Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
+        Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], tested),
     ]
 
 
-def _title(row: KindMoves) -> str:
-    return f"{row.kind.replace('_', ' ')}{' (control)' if all_kinds()[row.kind].same_meaning else ''}"
+def _show_metrics(values: pd.Series) -> list[str]:
+    return [f"{value:g}" if label == "median_rank" else f"{100 * value:.2f}" for label, value in values.items()]
 
 
-def _share_cells(row: KindMoves) -> list[Cell]:
+def _share_cells(changes: pd.DataFrame) -> list[Cell]:
+    has_moved = _holds(changes.loc["moved"])
     cells = []
-    for name, (share, low, high) in row.shares.items():
-        strong = name != "same" and _holds(row.moved)
-        cells.append(Cell(f"{100 * share:.2f}", interval=f"[{100 * low:.1f}, {100 * high:.1f}]", strong=strong))
+    for name in MOVES:
+        share = changes.loc[name]
+        bounds = f"[{100 * share['low']:.1f}, {100 * share['high']:.1f}]"
+        cells.append(Cell(f"{100 * share['after']:.2f}", interval=bounds, strong=name != "same" and has_moved))
     return cells
 
 
-def _holds(change: Change) -> bool:
-    return change.p_holm is not None and change.p_holm < LEVEL
+def _holds(change: pd.Series) -> bool:
+    """Whether a change is significant; one without a corrected p-value is not tested."""
+    return bool(change["p_holm"] < LEVEL)
 
 
-def _show(label: str, value: float) -> str:
-    return f"{value:g}" if label == "median_rank" else f"{100 * value:.2f}"
-
-
-def _change_cell(change: Change, scale: float, digits: int) -> Cell:
-    text, low, high = (f"{scale * value:+.{digits}f}" for value in (change.change, change.low, change.high))
+def _change_cell(change: pd.Series, scale: float, digits: int) -> Cell:
+    text, low, high = (f"{scale * change[name]:+.{digits}f}" for name in ("change", "low", "high"))
     return Cell(text, interval=f"[{low}, {high}]", strong=_holds(change))

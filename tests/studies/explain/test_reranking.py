@@ -56,18 +56,20 @@ def test_a_plain_loop_agrees(direction, sample_library, make_run):
     rows = np.random.default_rng(1).permutation(run.captions.ids.size)[:80]
     arrays = alter(run.captions, "size", rows)
     arrays["adversarial_size_embeddings"][:7] = run.captions.vectors[rows[:7]]  # nothing was altered
-    row = rerank(run, altered_run(**arrays), sample_library.split(), directions=[direction]).rows[0]
+    found = rerank(run, altered_run(**arrays), sample_library.split(), directions=[direction])
+    row = found.moves.loc[direction, "size"]
     pairs = slow_pairs(direction, run, content, *arrays.values())
     changed = [pairs[caption] for caption in run.captions.ids[rows[7:]].tolist()]
     assert (row.queries, row.unchanged) == (80, 7)
     assert row.lower == sum(after > before for before, after in changed)
     assert row.higher == sum(after < before for before, after in changed)
     assert row.same == sum(after == before for before, after in changed)
-    for changes, ranks in ((row.whole, list(pairs.values())), (row.altered, changed)):
+    for scope, ranks in (("whole", list(pairs.values())), ("altered", changed)):
+        changes = found.find_changes(direction, "size", scope)
         for place, name in enumerate(("before", "after")):
             for label, value in slow_scores(pair[place] for pair in ranks).items():
-                assert getattr(changes[label], name) == pytest.approx(value, abs=1e-12), (label, name)
-        for change in changes.values():
+                assert changes.at[label, name] == pytest.approx(value, abs=1e-12), (label, name)
+        for change in changes.itertuples():
             assert change.change == pytest.approx(change.after - change.before)
             assert change.low - 1e-12 <= change.change <= change.high + 1e-12
 
@@ -78,17 +80,19 @@ def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, 100 * run.captions.vectors))
     arrays = alter(run.captions, "size", np.arange(41), noise=100 * noise)
     arrays["adversarial_size_embeddings"][40] *= -1
-    assert rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"]).rows[0].unchanged == unchanged
+    found = rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"])
+    assert found.moves["unchanged"].tolist() == [unchanged]
 
 
 def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sample_library, make_run):
     run = make_run(sample_library)
     content = sample_library.split()
     arrays = alter(run.captions, "size", np.arange(12))
-    row = rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"]).rows[0]
+    found = rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"])
+    whole = found.find_changes("t2i", "size", "whole")
     report = evaluate(run, tasks="coco_5k/t2i", metrics=["recall_at_k", "median_rank"], data_dir=sample_library)
     for label in ("recall_at_1", "recall_at_5", "recall_at_10", "median_rank"):
-        assert row.whole[label].before == report.scores[f"coco_5k/t2i/{label}"]
+        assert whole.at[label, "before"] == report.scores[f"coco_5k/t2i/{label}"]
     owners = content.caption_image_ids[:12]
     items = run.images.vectors[[run.images.ids.tolist().index(owner) for owner in owners]].astype(float)
 
@@ -96,8 +100,9 @@ def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sa
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(items, axis=1)
         return ((vectors * items).sum(axis=1) / norms).mean()
 
-    assert row.cosine.before == pytest.approx(mean_cosine(run.captions.vectors[:12].astype(float)))
-    assert row.cosine.after == pytest.approx(mean_cosine(arrays["adversarial_size_embeddings"].astype(float)))
+    cosine = found.find_changes("t2i", "size", "moves").loc["cosine"]
+    assert cosine.before == pytest.approx(mean_cosine(run.captions.vectors[:12].astype(float)))
+    assert cosine.after == pytest.approx(mean_cosine(arrays["adversarial_size_embeddings"].astype(float)))
 
 
 def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
@@ -109,12 +114,12 @@ def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run)
     turned = {"adversarial_size_ids": run.captions.ids, "adversarial_size_embeddings": -run.captions.vectors}
     slight = alter(run.captions, "rare_synonym", every, seed=1, noise=0.001)
     found = rerank(run, altered_run(**turned, **slight), sample_library.split(), directions=["t2i"])
-    rows = {row.kind: row for row in found.rows}
-    assert rows["size"].lower == rows["size"].queries == 300
-    assert rows["size"].whole["recall_at_1"].change == -1
-    assert max(change.p_holm for change in (rows["size"].moved, rows["size"].cosine)) < 0.05
-    assert (rows["rare_synonym"].lower, rows["rare_synonym"].same) == (0, 300)
-    assert rows["rare_synonym"].moved.p_holm == 1
+    moves = found.moves.loc["t2i"]
+    assert moves.at["size", "lower"] == moves.at["size", "queries"] == 300
+    assert found.find_changes("t2i", "size", "whole").at["recall_at_1", "change"] == -1
+    assert found.find_changes("t2i", "size", "moves").loc[["moved", "cosine"], "p_holm"].max() < 0.05
+    assert (moves.at["rare_synonym", "lower"], moves.at["rare_synonym", "same"]) == (0, 300)
+    assert found.find_changes("t2i", "rare_synonym", "moves").at["moved", "p_holm"] == 1
     text = tables_to_markdown(reranking_tables(found))
     assert "rare synonym (control)" in text
     assert "**100.00** [100.0, 100.0]" in text
@@ -166,8 +171,8 @@ def test_runs_that_cannot_be_asked(sample_library, make_run):
     ):
         with pytest.raises(error, match=message):
             rerank(asked, queries, sample_library.split(), directions=directions)
-    rows = rerank(text, altered, sample_library.split()).rows
-    assert [(row.direction, row.kind, row.queries) for row in rows] == [("t2t", "size", 5), ("t2t", "colour_in", 3)]
+    moves = rerank(text, altered, sample_library.split()).moves
+    assert moves["queries"].to_dict() == {("t2t", "size"): 5, ("t2t", "colour_in"): 3}
 
 
 @pytest.mark.usefixtures("wordnet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -215,7 +215,7 @@ def explanations_to_json(
     content: dict[str, Any] = {"schema": 1, **first}
     if reranked is not None:
         content["scores"] = {**content["scores"], **reranked.scores}
-        content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
+        content["adversarial"] = {**reranked.facts, "rows": reranked.list_rows()}
     if others:
         content |= {"others": others, "paired": [] if paired is None else paired.to_dict("records")}
     if separation is not None:
