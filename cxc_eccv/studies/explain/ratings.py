@@ -7,8 +7,8 @@ rates from 1 to 10 how well the retrieved image replaces the right one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Split
-from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
+from cxc_eccv.statistics import Draws, Intervals, bootstrap_mean, interval
 from cxc_eccv.statistics.agreement import krippendorff_alpha
 from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.questions import CANDIDATE
@@ -50,97 +50,50 @@ RULES_SHOWN = 10
 """Rules on the console; the file has all."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FailureRatings:
-    """A answers on P failures."""
-
-    pair_ids: tuple[str, ...]
-    pairs: IntArray
-    raters: tuple[str, ...]
-    marks: NDArray[np.bool_]
-    ratings: IntArray
-    known: Mapping[str, KnownAnswers] = field(default_factory=dict)  # rater to the answers to known pairs
-
-    @property
-    def mean_ratings(self) -> FloatArray:
-        """(P,) mean over the raters of each failure."""
-        size = len(self.pair_ids)
-        sums = np.bincount(self.pairs, weights=self.ratings, minlength=size)
-        return np.asarray(sums / np.bincount(self.pairs, minlength=size), dtype=np.float64)
-
-
 def read_ratings(
     paths: Sequence[str | Path],
     explained: pa.Table,
     split: Split,
     form: str | None = None,
     workers: Sequence[str] | None = None,
-) -> FailureRatings:
-    """Read answered files of ``export_failures``; ``workers`` are the raters of files that do not name them."""
+) -> tuple[pd.DataFrame, dict[str, KnownAnswers]]:
+    """Read answered files of ``export_failures``; ``workers`` are the raters of files that do not name them.
+
+    Returns:
+        A row per answer on a failure: ``pair_id``, ``worker``, ``rating``, and whether each of :data:`CLASSES` is
+        marked; and rater to the answers to known pairs.
+    """
     answers = read_answers(paths, [ask_failures(explained, split)], form, workers=workers).answers
-    rows = answers[answers["role"] == CANDIDATE].to_dict("records")
-    if not rows:
+    failures = answers[answers["role"] == CANDIDATE].to_dict("records")
+    if not failures:
         raise DataError("no failure has an answer")
-    pair_ids = sorted({row["pair_id"] for row in rows})
-    place_of = {pair: number for number, pair in enumerate(pair_ids)}
-    marks = [json.loads(row["details"])[SCHEME.details[0].name] for row in rows]
-    return FailureRatings(
-        tuple(pair_ids),
-        np.array([place_of[row["pair_id"]] for row in rows]),
-        tuple(row["worker"] for row in rows),
-        np.array([[name in classes for name in CLASSES] for classes in marks]),
-        np.array([int(float(row["answer"])) for row in rows]),
-        count_known(answers),
-    )
+    rows = []
+    for answer in failures:
+        marked = json.loads(answer["details"])[SCHEME.details[0].name]
+        marks = {name: name in marked for name in CLASSES}
+        rating = int(float(answer["answer"]))
+        rows.append({"pair_id": answer["pair_id"], "worker": answer["worker"], "rating": rating, **marks})
+    return pd.DataFrame(rows), count_known(answers)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share of the answers, with the interval of a bootstrap over pairs."""
-
-    name: str
-    answers: int
-    share: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """An association rule: answers that mark the antecedents also mark the consequents."""
-
-    antecedents: tuple[str, ...]
-    consequents: tuple[str, ...]
-    answers: int
-    support: float
-    confidence: float
-    lift: float
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Rank correlation of a number of the failures with their mean ratings, over the failures that have it."""
-
-    metric: str
-    spearman: float | None
-    low: float | None
-    high: float | None
-    higher_is_better: bool
-    pairs: int
-    reason: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """Whether the interval shows that people agree."""
-        if self.low is None or self.high is None:
-            return MISSING
-        low, high = (self.low, self.high) if self.higher_is_better else (-self.high, -self.low)
-        return "agrees" if low > 0 else "contradicts" if high < 0 else "not shown"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RatingsReport:
-    """Shares of marks, of numbers of marks and of pairs of marks; rules; and correlations with the mean ratings."""
+    """What raters marked, and how the numbers of failures correlate with the mean ratings.
+
+    Attributes:
+        pairs, raters, answers: how many there are.
+        mean_rating, mean_rating_low, mean_rating_high: the mean, with the interval of a bootstrap over failures.
+        ratings: number of answers with each rating, from 1 to 10.
+        classes, numbers, together: the classes that were marked, how many in one answer, and which two together. A row
+            has a ``name``, the number of ``answers``, and their ``share`` with the bounds ``low`` and ``high``.
+        rules: association rules, see :func:`find_rules`.
+        agreements: a row per number of a failure: ``metric``; its rank correlation ``spearman`` with the mean ratings,
+            with ``low`` and ``high``, NaN if there is none; ``higher_is_better``; the number of ``pairs`` that have it;
+            the ``reason`` for what is missing; and ``verdict``, whether the interval shows that people agree.
+        known: rater to the answers to known pairs.
+        alpha: Krippendorff's, of the ratings; None if it is undefined.
+        alpha_pairs: failures that two raters or more rated.
+    """
 
     pairs: int
     raters: int
@@ -149,41 +102,45 @@ class RatingsReport:
     mean_rating_low: float
     mean_rating_high: float
     ratings: tuple[int, ...]
-    classes: tuple[Share, ...]
-    numbers: tuple[Share, ...]
-    together: tuple[Share, ...]
-    rules: tuple[Rule, ...]
-    agreements: tuple[Agreement, ...]
-    known: Mapping[str, KnownAnswers]  # rater to the answers to known pairs
-    alpha: float | None  # Krippendorff's, of the ratings; None if it is undefined
-    alpha_pairs: int  # failures that two raters or more rated
+    classes: pd.DataFrame
+    numbers: pd.DataFrame
+    together: pd.DataFrame
+    rules: pd.DataFrame
+    agreements: pd.DataFrame
+    known: Mapping[str, KnownAnswers]
+    alpha: float | None
+    alpha_pairs: int
     provenance: Provenance
 
     def save(self, path: str | Path) -> Path:
         """Write all numbers as JSON."""
-        return write_json(Path(path), {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)})
+        content = {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
+        for name in ("classes", "numbers", "together", "rules"):
+            content[name] = getattr(self, name).to_dict("records")
+        agreements = self.agreements.drop(columns="verdict").astype(object)
+        content["agreements"] = agreements.where(agreements.notna(), None).to_dict("records")
+        return write_json(Path(path), content)
 
     def tables(self) -> list[Table]:
         """The console tables."""
         level = f"{100 * CONFIDENCE:g}%"
         counts = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
         mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
+        numbers = [f"{row['name']} in {_show_share(row)}" for row in self.numbers.to_dict("records")]
         tables = [
             self._raters,
             Table(
                 [("Marked",), ("% of answers",), ("Answers",)],
-                [(row.name, _percent(row), f"{row.answers:,}") for row in self.classes],
+                _share_rows(self.classes),
                 "What went wrong",
                 counts,
                 notes=[
                     f"Mean rating {mean} of {MOST}. Brackets: {level} intervals from a bootstrap over failures.",
-                    "Marked in one answer: "
-                    + ", ".join(f"{row.name} in {_percent(row)}" for row in self.numbers)
-                    + ".",
+                    f"Marked in one answer: {', '.join(numbers)}.",
                 ],
             ),
         ]
-        if self.together:
+        if len(self.together):
             tables += [self._together, self._rules]
         return [*tables, self._agreements(level)]
 
@@ -214,8 +171,8 @@ class RatingsReport:
 
     @property
     def _together(self) -> Table:
-        rows = [(row.name, _percent(row), f"{row.answers:,}") for row in self.together]
-        return Table([("Marked together",), ("% of answers",), ("Answers",)], rows, "Classes together")
+        header = [("Marked together",), ("% of answers",), ("Answers",)]
+        return Table(header, _share_rows(self.together), "Classes together")
 
     @property
     def _rules(self) -> Table:
@@ -227,7 +184,7 @@ class RatingsReport:
                 f"{100 * rule.confidence:.1f}",
                 f"{rule.lift:.2f}",
             )
-            for rule in self.rules[:RULES_SHOWN]
+            for rule in self.rules[:RULES_SHOWN].itertuples()
         ]
         return Table(
             [("If, then",), ("Answers",), ("Support",), ("Confidence",), ("Lift",)],
@@ -242,18 +199,26 @@ class RatingsReport:
 
     def _agreements(self, level: str) -> Table:
         rows = []
-        for row in self.agreements:
-            bounds = "" if row.low is None or row.high is None else f"[{row.low:.2f}, {row.high:.2f}]"
-            value = MISSING if row.spearman is None else Cell(f"{row.spearman:.2f}", interval=bounds)
+        notes = []
+        best = None
+        for row in self.agreements.itertuples():
+            title = _title_metric(row.metric)
+            value: str | Cell = MISSING
+            if not np.isnan(row.spearman):
+                bounds = "" if np.isnan(row.low) else f"[{row.low:.2f}, {row.high:.2f}]"
+                value = Cell(f"{row.spearman:.2f}", interval=bounds)
             wanted = "above 0" if row.higher_is_better else "below 0"
-            rows.append((_title_of(row), value, wanted, f"{row.pairs:,}", MISSING if self.no_verdict else row.verdict))
-        best = max(
-            (row for row in self.agreements if row.verdict == "agrees"),
-            key=lambda row: abs(row.spearman or 0.0),
-            default=None,
-        )
-        headline = "No number demonstrably agrees with people." if best is None else f"{_title_of(best)} agrees best."
-        headline = f"No verdict: {self.no_verdict}." if self.no_verdict else headline
+            rows.append((title, value, wanted, f"{row.pairs:,}", MISSING if self.no_verdict else row.verdict))
+            if row.reason:
+                notes.append(f"{title}: {row.reason}.")
+            if row.verdict == AGREES and (best is None or abs(row.spearman) > abs(best.spearman)):
+                best = row
+        if self.no_verdict:
+            headline = f"No verdict: {self.no_verdict}."
+        elif best is None:
+            headline = "No number demonstrably agrees with people."
+        else:
+            headline = f"{_title_metric(best.metric)} agrees best."
         return Table(
             [("Number",), ("Spearman",), ("Wanted",), ("Failures",), ("With people",)],
             rows,
@@ -262,128 +227,171 @@ class RatingsReport:
             notes=[
                 f"{headline} Brackets: {level} intervals from a bootstrap over failures; one that contains 0 shows "
                 "nothing. Each number is correlated over the failures that have it.",
-                *(f"{_title_of(row)}: {row.reason}." for row in self.agreements if row.reason),
+                *notes,
             ],
         )
 
 
-def _title_of(row: Agreement) -> str:
-    title = metrics()[row.metric.removesuffix(INFORMED)].title
-    return f"{title}, informed" if row.metric.endswith(INFORMED) else title
+def _title_metric(name: str) -> str:
+    title = metrics()[name.removesuffix(INFORMED)].title
+    return f"{title}, informed" if name.endswith(INFORMED) else title
 
 
-def _percent(row: Share) -> str:
-    return f"{100 * row.share:.1f} [{100 * row.low:.1f}, {100 * row.high:.1f}]"
+def _share_rows(shares: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return [(row["name"], _show_share(row), f"{row['answers']:,}") for row in shares.to_dict("records")]
+
+
+def _show_share(row: Mapping[str, Any]) -> str:
+    return f"{100 * row['share']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
 
 
 def report_ratings(
-    rated: FailureRatings,
+    answers: pd.DataFrame,
+    known: Mapping[str, KnownAnswers],
     explained: pa.Table,
     *,
     provenance: Provenance | None = None,
 ) -> RatingsReport:
-    """Report what was marked, what was marked together, and which of the four numbers agrees with the ratings."""
+    """Report what was marked, what was marked together, and which of the four numbers agrees with the ratings.
+
+    ``answers`` and ``known`` are those of :func:`read_ratings`.
+    """
     draws = Draws(SEED)
-    bootstrap = ClusterBootstrap(rated.pairs, draws)
-
-    def share(name: str, given: NDArray[np.bool_]) -> Share:
-        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], CONFIDENCE)
-        return Share(name, int(given.sum()), float(given.mean()), low, high)
-
-    n_marked = rated.marks.sum(axis=1)
-    both = {
-        f"{CLASSES[first]} + {CLASSES[other]}": rated.marks[:, first] & rated.marks[:, other]
-        for first, other in combinations(range(len(CLASSES)), 2)
-    }
-    together = [share(name, given) for name, given in both.items() if given.any()]
-    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], CONFIDENCE)
+    pairs, pair_ids = pd.factorize(answers["pair_id"], sort=True)
+    marks = answers[list(CLASSES)]
+    n_marked = marks.sum(axis=1)
+    numbers = {f"{number} class{'' if number == 1 else 'es'}": n_marked == number for number in np.unique(n_marked)}
+    both = {f"{first} + {other}": marks[first] & marks[other] for first, other in combinations(CLASSES, 2)}
+    together = _measure_shares({name: given for name, given in both.items() if given.any()}, pairs, draws)
+    ratings = answers["rating"].to_numpy()
+    mean_rating = bootstrap_mean(ratings, pairs, draws, CONFIDENCE)
+    mean_ratings = np.bincount(pairs, weights=ratings) / np.bincount(pairs)
+    alpha, alpha_pairs = _measure_alpha(pairs, ratings)
     return RatingsReport(
-        pairs=len(rated.pair_ids),
-        raters=len(set(rated.raters)),
-        answers=rated.pairs.size,
-        mean_rating=float(rated.ratings.mean()),
-        mean_rating_low=low,
-        mean_rating_high=high,
-        ratings=tuple(np.bincount(rated.ratings, minlength=MOST + 1)[LEAST:].tolist()),
-        classes=tuple(share(name, given) for name, given in zip(CLASSES, rated.marks.T, strict=True)),
-        numbers=tuple(
-            share(f"{number} class{'' if number == 1 else 'es'}", n_marked == number)
-            for number in np.unique(n_marked).tolist()
-        ),
-        together=tuple(sorted(together, key=lambda row: (-row.answers, row.name))),
-        rules=find_rules(rated.marks),
-        agreements=tuple(_correlate(rated, explained, draws)),
-        known=rated.known,
-        **_measure_alpha(rated),
+        pairs=len(pair_ids),
+        raters=answers["worker"].nunique(),
+        answers=len(answers),
+        mean_rating=mean_rating.value,
+        mean_rating_low=mean_rating.low,
+        mean_rating_high=mean_rating.high,
+        ratings=tuple(np.bincount(ratings, minlength=MOST + 1)[LEAST:].tolist()),
+        classes=_measure_shares({name: marks[name] for name in CLASSES}, pairs, draws),
+        numbers=_measure_shares(numbers, pairs, draws),
+        together=together.sort_values(["answers", "name"], ascending=[False, True]),
+        rules=find_rules(marks.to_numpy()),
+        agreements=_correlate(mean_ratings, list(pair_ids), explained, draws),
+        known=known,
+        alpha=alpha,
+        alpha_pairs=alpha_pairs,
         provenance=Intervals(confidence=CONFIDENCE, seed=SEED).record(provenance or Provenance()),
     )
 
 
-def _measure_alpha(rated: FailureRatings) -> dict[str, Any]:
-    """Krippendorff's alpha of the ratings, None if it is undefined, and the failures with several."""
-    several = np.bincount(rated.pairs)[rated.pairs] > 1
-    items = np.unique(rated.pairs[several], return_inverse=True)[1]
-    ratings = rated.ratings[several]
+def _measure_shares(given: Mapping[str, pd.Series], pairs: IntArray, draws: Draws) -> pd.DataFrame:
+    """The share of the answers that are given, with the interval of a bootstrap over pairs: a row per name."""
+    rows = []
+    for name, is_given in given.items():
+        share = bootstrap_mean(is_given, pairs, draws, CONFIDENCE)
+        rows.append((name, int(is_given.sum()), share.value, share.low, share.high))
+    return pd.DataFrame(rows, columns=["name", "answers", "share", "low", "high"])
+
+
+def _measure_alpha(pairs: IntArray, ratings: IntArray) -> tuple[float | None, int]:
+    """Krippendorff's alpha of the ratings, None if it is undefined, and the number of failures with several."""
+    several = np.bincount(pairs)[pairs] > 1
+    items = np.unique(pairs[several], return_inverse=True)[1]
+    n_pairs = int(np.unique(items).size)
+    if not n_pairs:
+        return None, 0
     try:
-        alpha = krippendorff_alpha(items, ratings.astype(np.float64), "interval") if items.size else None
+        return krippendorff_alpha(items, ratings[several].astype(np.float64), "interval"), n_pairs
     except DataError:
-        alpha = None
-    return {"alpha": alpha, "alpha_pairs": int(np.unique(items).size)}
+        return None, n_pairs
 
 
-def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
-    """All association rules between classes that any answer supports, by descending number of answers."""
+RULE = ["antecedents", "consequents", "answers", "support", "confidence", "lift"]
+
+
+def find_rules(marks: NDArray[np.bool_]) -> pd.DataFrame:
+    """All association rules between classes that any answer supports, by descending number of answers.
+
+    Returns:
+        A row per rule: answers that mark the ``antecedents`` also mark the ``consequents``, tuples of classes; the
+        number of ``answers`` with both, their share ``support``, ``confidence`` and ``lift``.
+    """
     require("mlxtend", "explain", "association rules need")
     from mlxtend.frequent_patterns import apriori, association_rules
 
     answers = pd.DataFrame(marks, columns=list(CLASSES))
     # A support of half an answer keeps every combination that occurs.
     sets = apriori(answers, min_support=0.5 / len(marks), use_colnames=True)
-    frame = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
-    rules = [
-        Rule(
-            antecedents=_in_order(row["antecedents"]),
-            consequents=_in_order(row["consequents"]),
-            answers=round(row["support"] * len(marks)),
-            support=float(row["support"]),
-            confidence=float(row["confidence"]),
-            lift=float(row["lift"]),
-        )
-        for row in frame.to_dict("records")
-    ]
-    return tuple(sorted(rules, key=lambda rule: (-rule.answers, -rule.confidence, rule.antecedents, rule.consequents)))
+    rules = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
+    for side in ("antecedents", "consequents"):
+        rules[side] = [_in_order(classes) for classes in rules[side]]
+    rules["answers"] = (rules["support"] * len(marks)).round().astype(np.int64)
+    rules = rules.sort_values(["antecedents", "consequents"], kind="stable")
+    rules = rules.sort_values(["answers", "confidence"], ascending=False, kind="stable")
+    return rules[RULE].reset_index(drop=True)
 
 
 def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in CLASSES if name in classes)
 
 
-def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws) -> Iterator[Agreement]:
-    """Spearman's rho of every number with the mean ratings, over the failures that have it."""
+AGREES = "agrees"
+
+
+def _correlate(mean_ratings: FloatArray, pair_ids: Sequence[str], explained: pa.Table, draws: Draws) -> pd.DataFrame:
+    """Spearman's rho of every number with the (P,) mean ratings, over the failures that have it."""
     rows = {pair_id: row for row, pair_id in enumerate(name_failures(explained))}
-    rated_rows = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
+    rated_rows = explained.take([rows[pair_id] for pair_id in pair_ids])
+    agreements = []
     for metric in CORRELATED:
         values = rated_rows[metric].to_numpy()
         there = np.flatnonzero(np.isfinite(values))
-        better = metrics()[metric.removesuffix(INFORMED)].higher_is_better
-        agreement = Agreement(metric, None, None, None, better, int(there.size))
-        pairs = RatedPairs(there, there, rated.mean_ratings[there])
-        if there.size == 0:
-            yield replace(agreement, reason="no failure has this number")
-        elif np.unique(values[there]).size < 2 or np.unique(pairs.ratings).size < 2:
-            which = "the number" if np.unique(values[there]).size < 2 else "the mean rating"
-            yield replace(agreement, reason=f"{which} is the same for every failure that has one")
-        else:
-            coded = CodedPairs.of(pairs, values[there])
-            rho = float(coded.spearman([np.arange(there.size)[None]])[0])
-            yield replace(agreement, spearman=rho, **_bounds(coded, draws.times(there.size)))
+        spearman, low, high, reason = _correlate_values(values[there], mean_ratings[there], draws)
+        higher_is_better = metrics()[metric.removesuffix(INFORMED)].higher_is_better
+        agreements.append(
+            {
+                "metric": metric,
+                "spearman": spearman,
+                "low": low,
+                "high": high,
+                "higher_is_better": higher_is_better,
+                "pairs": there.size,
+                "reason": reason,
+                "verdict": _judge(low, high, higher_is_better=higher_is_better),
+            }
+        )
+    return pd.DataFrame(agreements)
 
 
-def _bounds(coded: CodedPairs, times: NDArray[np.integer]) -> dict[str, Any]:
-    """The bounds of the interval, or the reason for its absence."""
-    drawn = np.stack([np.repeat(np.arange(row.size), row) for row in times])
+def _correlate_values(values: FloatArray, ratings: FloatArray, draws: Draws) -> tuple[float, float, float, str]:
+    """Spearman's rho of (P,) values and ratings and its bounds, NaN if there is none, and the reason for that."""
+    nothing = (np.nan, np.nan, np.nan)
+    if not values.size:
+        return *nothing, "no failure has this number"
+    if np.unique(values).size < 2:
+        return *nothing, "the number is the same for every failure that has one"
+    if np.unique(ratings).size < 2:
+        return *nothing, "the mean rating is the same for every failure that has one"
+    places = np.arange(values.size)
+    coded = CodedPairs.of(RatedPairs(places, places, ratings), values)
+    rho = float(coded.spearman([places[None]])[0])
+    drawn = np.stack([np.repeat(places, times) for times in draws.times(values.size)])
     try:
         low, high = interval(coded.spearman([drawn]), CONFIDENCE)
     except (DataError, MalformedRun):
-        return {"reason": "no interval: with so few failures, some bootstrap samples have equal values only"}
-    return {"low": low, "high": high}
+        return rho, np.nan, np.nan, "no interval: with so few failures, some bootstrap samples have equal values only"
+    return rho, low, high, ""
+
+
+def _judge(low: float, high: float, *, higher_is_better: bool) -> str:
+    """Whether the interval of a correlation shows that people agree."""
+    if np.isnan(low):
+        return MISSING
+    if not higher_is_better:
+        low, high = -high, -low
+    if low > 0:
+        return AGREES
+    return "contradicts" if high < 0 else "not shown"

@@ -3,9 +3,9 @@
 import itertools
 import sys
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from answer_tables import read_rows, write_rows
@@ -21,7 +21,6 @@ from cxc_eccv.studies.asking.sheet_quality import KnownAnswers
 from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
 from cxc_eccv.studies.explain.ratings import (
     CLASSES,
-    FailureRatings,
     find_rules,
     read_ratings,
     report_ratings,
@@ -126,10 +125,15 @@ def answer(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
 
 
 def ratings_of(explained, marks, ratings, pairs=None):
+    """Answers of one rater on the first failures."""
     pairs = np.arange(len(marks)) if pairs is None else np.asarray(pairs)
-    rows = explained.slice(0, pairs.max() + 1).to_pylist()
-    ids = tuple("{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in rows)
-    return FailureRatings(ids, pairs, ("ann",) * len(marks), np.asarray(marks, dtype=bool), np.asarray(ratings))
+    ids = np.array(names_of(explained.slice(0, pairs.max() + 1)))
+    answers = pd.DataFrame(np.asarray(marks, dtype=bool), columns=list(CLASSES))
+    return answers.assign(pair_id=ids[pairs], worker="ann", rating=np.asarray(ratings))
+
+
+def report_of(answers, explained, known=None):
+    return report_ratings(answers, known or {}, explained)
 
 
 def mark(*names):
@@ -183,14 +187,14 @@ def test_answers_of_several_raters_come_back(form, exported, explained, sample_l
     some = write_rows(path.with_name(f"some.{form}"), read_rows(path)[:4])
     ann = answer(path, tmp_path / f"ann.{form}", classes=["colour", "detail"])
     ben = answer(some, tmp_path / f"ben.{form}", rater="Ben ", classes=["alternatives"], rating=10)
-    rated = read_ratings([ann, ben], explained, sample_library.split())
-    assert len(rated.pair_ids) == 10
-    assert Counter(rated.raters) == {"ann": 10, "ben": 4}
-    assert Counter(rated.ratings.tolist()) == {7: 10, 10: 4}
-    assert rated.marks.sum(axis=0).tolist() == [4, 0, 10, 0, 0, 0, 10]
-    both = {row["pair_id"] for row in read_rows(ben)}
-    expected = [8.5 if pair in both else 7.0 for pair in rated.pair_ids]
-    assert rated.mean_ratings.tolist() == expected
+    answers, _ = read_ratings([ann, ben], explained, sample_library.split())
+    assert answers["pair_id"].nunique() == 10
+    assert Counter(answers["worker"]) == {"ann": 10, "ben": 4}
+    assert Counter(answers["rating"]) == {7: 10, 10: 4}
+    assert answers[list(CLASSES)].sum().tolist() == [4, 0, 10, 0, 0, 0, 10]
+    both = answers["pair_id"].isin([row["pair_id"] for row in read_rows(ben)])
+    assert both.sum() == 8
+    assert (answers.loc[~both, "rating"] == 7).all()
 
 
 @pytest.mark.parametrize(
@@ -214,8 +218,8 @@ def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exporte
     known = pairs - set(ids)
     kept = [place for place, name in enumerate(ids) if name in pairs or place % 3 == 0]
     of_another_model = explained.take(kept[::-1])
-    rated = read_ratings([path], of_another_model, sample_library.split())
-    assert set(rated.pair_ids) == pairs - known
+    answers, _ = read_ratings([path], of_another_model, sample_library.split())
+    assert set(answers["pair_id"]) == pairs - known
     lacking = explained.take([place for place, name in enumerate(ids) if name not in pairs])
     with pytest.raises(MalformedSource, match="an exported question; remove the line"):
         read_ratings([path], lacking, sample_library.split())
@@ -250,10 +254,10 @@ def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, m
     for row in rows:
         row["answer"] = 9 if (row["image_id"], row["caption_id"]) in matches else 2
     write_rows(files[1], rows)
-    rated = read_ratings(files, explained, sample_library.split())
-    assert len(rated.pair_ids) == 30
-    assert rated.known == {"ann": KnownAnswers(2, 4), "ben": KnownAnswers(4, 4)}
-    raters, *_ = report_ratings(rated, explained).tables()
+    answers, known = read_ratings(files, explained, sample_library.split())
+    assert answers["pair_id"].nunique() == 30
+    assert known == {"ann": KnownAnswers(2, 4), "ben": KnownAnswers(4, 4)}
+    raters, *_ = report_ratings(answers, known, explained).tables()
     assert raters.rows == [("ann", "2 of 4 [15%, 85%]"), ("ben", "4 of 4 [51%, 100%]")]
 
 
@@ -273,7 +277,7 @@ def test_verdict_needs_known_pairs_and_agreement(known, second, reason, explaine
     table = explained.slice(0, size).set_column(column, "concept_agreement", pa.array(ratings / 10))
     both = ratings if second is None else np.append(ratings, ratings if second == [0, 1] else 11 - ratings)
     rated = ratings_of(table, [mark("detail")] * both.size, both, [*range(size)] * (both.size // size))
-    report = report_ratings(replace(rated, known=known), table)
+    report = report_of(rated, table, known)
     first, *_, last = report.tables()
     assert first.title == "Raters"
     assert report.no_verdict.startswith(reason)
@@ -292,13 +296,13 @@ def paper_answers():
 
 @pytest.mark.reference
 def test_shares_are_those_of_table_2(explained):
-    report = report_ratings(ratings_of(explained, paper_answers(), [8] * 102 + [9], np.arange(103) % 50), explained)
-    assert {row.name: f"{100 * row.share:.2f}" for row in report.classes} == {
+    report = report_of(ratings_of(explained, paper_answers(), [8] * 102 + [9], np.arange(103) % 50), explained)
+    assert {row.name: f"{100 * row.share:.2f}" for row in report.classes.itertuples()} == {
         **{name: f"{percent:.2f}" for name, percent in PRINTED.items()},
         "size": "0.00",
     }
-    assert [f"{100 * row.share:.2f}" for row in report.numbers] == ["82.52", "14.56", "2.91"]
-    assert [row.name for row in report.numbers] == ["1 class", "2 classes", "3 classes"]
+    assert [f"{100 * row.share:.2f}" for row in report.numbers.itertuples()] == ["82.52", "14.56", "2.91"]
+    assert [row.name for row in report.numbers.itertuples()] == ["1 class", "2 classes", "3 classes"]
 
 
 def slow_rules(marks):
@@ -322,13 +326,14 @@ def test_rules_are_those_counted_one_by_one(seed):
     marks = np.random.default_rng(seed).random((30, 7)) < 0.3
     rules = find_rules(marks)
     found = {
-        (rule.antecedents, rule.consequents): (rule.answers, rule.support, rule.confidence, rule.lift) for rule in rules
+        (rule.antecedents, rule.consequents): (rule.answers, rule.support, rule.confidence, rule.lift)
+        for rule in rules.itertuples()
     }
     slow = slow_rules(marks)
     assert found.keys() == slow.keys()
     for rule, values in slow.items():
         np.testing.assert_allclose(found[rule], values, rtol=1e-12)
-    order = [(-rule.answers, -rule.confidence) for rule in rules]
+    order = [(-rule.answers, -rule.confidence) for rule in rules.itertuples()]
     assert order == sorted(order)
 
 
@@ -339,30 +344,30 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch):
 
 
 def test_no_rules_where_every_answer_has_one_class():
-    assert find_rules(np.eye(7, dtype=bool)) == ()
+    assert find_rules(np.eye(7, dtype=bool)).empty
 
 
 def test_shares_count_answers_and_intervals_draw_failures(explained):
     """One failure with four answers and nine with one: its answers come and go together."""
     marks = [mark("colour")] * 4 + [mark("detail")] * 9
     rated = ratings_of(explained, marks, [3] * 4 + [9] * 9, [0] * 4 + [*range(1, 10)])
-    report = report_ratings(rated, explained)
-    colour = report.classes[CLASSES.index("colour")]
+    report = report_of(rated, explained)
+    colour = report.classes.loc[CLASSES.index("colour")]
     assert (colour.answers, colour.share) == (4, 4 / 13)
-    alone = report_ratings(ratings_of(explained, marks, [3] * 4 + [9] * 9), explained)
-    single = alone.classes[CLASSES.index("colour")]
+    alone = report_of(ratings_of(explained, marks, [3] * 4 + [9] * 9), explained)
+    single = alone.classes.loc[CLASSES.index("colour")]
     assert colour.high - colour.low > 1.3 * (single.high - single.low)
     assert report.mean_rating == (12 + 81) / 13
     assert report.ratings == (0, 0, 4, 0, 0, 0, 0, 0, 9, 0)
     assert (report.pairs, report.answers, report.raters) == (10, 13, 1)
-    assert report.together == report.rules == ()
+    assert len(report.together) == len(report.rules) == 0
 
 
 def test_what_is_marked_together_is_counted(explained):
-    report = report_ratings(ratings_of(explained, paper_answers()[:50], [5] * 50), explained)
-    assert report.together == ()
-    report = report_ratings(ratings_of(explained, paper_answers(), [5] * 103, np.arange(103) % 50), explained)
-    assert [(row.name, row.answers) for row in report.together] == [
+    report = report_of(ratings_of(explained, paper_answers()[:50], [5] * 50), explained)
+    assert report.together.empty
+    report = report_of(ratings_of(explained, paper_answers(), [5] * 103, np.arange(103) % 50), explained)
+    assert [(row.name, row.answers) for row in report.together.itertuples()] == [
         ("colour + detail", 12),
         ("action + detail", 8),
         ("colour + action", 3),
@@ -381,8 +386,8 @@ def test_correlations_are_those_of_scipy_over_the_failures_that_have_the_number(
     ratings = random.integers(1, 11, 2 * size)
     rated = ratings_of(table, [mark("detail")] * 2 * size, ratings, [*range(size)] * 2)
     means = (ratings[:size] + ratings[size:]) / 2
-    report = report_ratings(rated, table)
-    rows = {row.metric: row for row in report.agreements}
+    report = report_of(rated, table)
+    rows = {row.metric: row for row in report.agreements.itertuples()}
     for name in MEASURES:
         own = table[name].to_numpy()
         there = ~np.isnan(own)
@@ -399,8 +404,10 @@ def test_the_interval_is_of_failures_drawn_anew(explained):
     random = np.random.default_rng(4)
     ratings = random.integers(1, 11, size)
     rated = ratings_of(explained, [mark("detail")] * size, ratings)
-    row = report_ratings(rated, explained).agreements[0]
-    values = explained["concept_agreement"].to_numpy()[:size]
+    row = report_of(rated, explained).agreements.loc[0]
+    order = np.argsort(names_of(explained.slice(0, size)))
+    values = explained["concept_agreement"].to_numpy()[order]
+    ratings = ratings[order]
     samples = [
         spearmanr(np.repeat(values, times), np.repeat(ratings, times)).statistic for times in Draws(0).times(size)
     ]
@@ -418,8 +425,11 @@ def test_people_agree_where_the_better_number_has_the_higher_rating(explained):
         ("size_disagreement", ratings / 10),
     ):
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(values))
-    report = report_ratings(ratings_of(table, [mark("detail")] * size, ratings), table)
-    found = {row.metric: (round(row.spearman, 9), row.verdict) for row in report.agreements if row.spearman}
+    report = report_of(ratings_of(table, [mark("detail")] * size, ratings), table)
+    found = {
+        row.metric: (round(row.spearman, 9), row.verdict)
+        for row in report.agreements.dropna(subset="spearman").itertuples()
+    }
     assert found == {
         "concept_agreement": (1.0, "agrees"),
         "non_common_similarity": (-1.0, "contradicts"),
@@ -434,13 +444,14 @@ def test_what_cannot_be_correlated_has_a_reason_and_no_number(explained):
     place = table.schema.get_field_index("size_disagreement")
     table = table.set_column(place, "size_disagreement", pa.array([0.5] * size))
     rated = ratings_of(table, [mark("detail")] * size, [9, 9, 9, 9, 9, 2])
-    rows = {row.metric: row for row in report_ratings(rated, table).agreements}
-    assert rows["size_disagreement"].spearman is None
+    rows = {row.metric: row for row in report_of(rated, table).agreements.itertuples()}
+    assert np.isnan(rows["size_disagreement"].spearman)
     assert rows["size_disagreement"].reason == "the number is the same for every failure that has one"
     assert rows["size_disagreement_informed"].reason == "no failure has this number"
     few = rows["concept_agreement"]
-    assert few.spearman is not None
-    assert (few.low, few.high, few.verdict) == (None, None, "\N{EM DASH}")
+    assert np.isfinite(few.spearman)
+    assert np.isnan([few.low, few.high]).all()
+    assert few.verdict == "\N{EM DASH}"
     assert few.reason == "no interval: with so few failures, some bootstrap samples have equal values only"
-    same = report_ratings(ratings_of(table, [mark("detail")] * size, [9] * size), table).agreements[0]
+    same = report_of(ratings_of(table, [mark("detail")] * size, [9] * size), table).agreements.loc[0]
     assert same.reason == "the mean rating is the same for every failure that has one"

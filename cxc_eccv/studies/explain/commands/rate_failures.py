@@ -89,10 +89,10 @@ def ratings(
         refuse_unwritable(output, file=True)
     library = open_library()
     table, split = read_failures(explained, library)
-    rated = read_ratings(files, table, split, form, names(worker))
+    answers, known = read_ratings(files, table, split, form, names(worker))
     hashes = {path.name: hash_content(path) for path in (*files, explained / "failures.parquet")}
     facts = make_provenance(library, split.name, Provenance(others={"files": hashes}))
-    report = report_ratings(rated, table, provenance=facts)
+    report = report_ratings(answers, known, table, provenance=facts)
     try:
         written = [] if output is None else [report.save(output)]
     finally:
