@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def export_pairs(
     only = [number for number, sheet in enumerate(questionnaire.sheets) if sheet]
     if not only:
         raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --ask-known")
-    names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
+    names = {question.file_name for question in chain.from_iterable(questionnaire.sheets)}
     addresses = find_images(images, names, content)
     questions = describe_questions([questionnaire], addresses, only)
     written = find_format(form).export(folder, questions, Handout(questionnaire.scheme))
@@ -221,7 +222,7 @@ def find_labels(entail_task: Task, split: Split, questionnaire: Questionnaire) -
     )
     images, captions, _, _ = labels_of_file(split, split.entailment())
     annotated = pd.MultiIndex.from_arrays([images, captions])
-    questions = [question for sheet in questionnaire.sheets for question in sheet]
+    questions = chain.from_iterable(questionnaire.sheets)
     pairs = pd.DataFrame([(question.image_id, question.caption_id) for question in questions], columns=PAIR)
     pairs = pairs.merge(labels, how="left", on=PAIR, validate="many_to_one")
     pairs["is_original"] = split.owners_of(pairs["caption_id"].to_numpy()) == pairs["image_id"]
@@ -273,7 +274,7 @@ def score_answers(
     marked = pairs[pairs["is_known"] & (record["known"] == "marked")]
     decided = pd.concat([marked[[*PAIR, "label"]], _settle(reading.answers, questionnaire.scheme)])
     decided = decided.astype(np.int64)
-    questions = {(each.image_id, each.caption_id): each for sheet in exported.sheets for each in sheet}
+    questions = {(each.image_id, each.caption_id): each for each in chain.from_iterable(exported.sheets)}
     _refuse_unanswered(paths, questions, decided)
     compared = decided.merge(pairs, on=PAIR, suffixes=("", "_of_data"), validate="one_to_one")
     is_derived = ~compared["is_known"] & compared["label_of_data"].notna()

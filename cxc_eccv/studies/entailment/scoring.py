@@ -137,7 +137,8 @@ class Classifier:
             for rows, images_there in zip(batches, pictures, strict=True):
                 texts = ([side[row] for row in rows] for side in (premises, hypotheses))
                 prepared = self.processor.prepare(next(texts), images_there, next(texts))
-                scores[rows], cut = self._probabilities(prepared), cut + prepared.cut
+                scores[rows] = self._probabilities(prepared)
+                cut += prepared.cut
                 bar.update(len(rows))
         if not np.isfinite(scores).all():
             raise ModelError(

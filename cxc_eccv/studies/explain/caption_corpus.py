@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -237,11 +239,11 @@ class QueryCorpusReport:
     @property
     def scores(self) -> dict[str, float]:
         """Key, such as ``flickr8k/query_0/recall_at_1``, to value."""
-        return {
-            f"{self.collection}/query_{row.position}/{label}": estimate.value
-            for row in self.rows
-            for label, estimate in row.metrics.items()
-        }
+        scores = {}
+        for row in self.rows:
+            for label, estimate in row.metrics.items():
+                scores[f"{self.collection}/query_{row.position}/{label}"] = estimate.value
+        return scores
 
     def to_json(self) -> str:
         """The text of ``query_corpus.json``."""
@@ -251,17 +253,18 @@ class QueryCorpusReport:
     def table(self) -> Table:
         """A table with a row per metric and a column per position; a single column shows its intervals."""
         alone = len(self.rows) == 1
-        lines: list[tuple[str | Cell, ...]] = [
-            (title, *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label, title in TITLES.items()
-        ]
-        counts = ("queries", "left_out", "same_words", "ties")
-        lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]
+        lines: list[list[str | Cell]] = []
+        for label, title in TITLES.items():
+            lines.append([title, *(_cell(label, row.metrics[label], alone) for row in self.rows)])
+        for name in ("queries", "left_out", "same_words", "ties"):
+            counts = [f"{getattr(row, name):,}" for row in self.rows]
+            lines.append([name.replace("_", " "), *counts])
         return Table(
             [("",), *((f"query {row.position}",) for row in self.rows)],
             lines,
             f"{self.collection}: {self.provenance.model or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
-            notes=[*self._notes(alone)],
+            notes=list(self._notes(alone)),
             data=describe_data(self.provenance.data, self.provenance.split, collections()[self.collection].title),
         )
 
@@ -338,29 +341,38 @@ def _score(position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words:
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
     bootstrap = ClusterBootstrap(images, draws)
     metrics = {}
-    scored = [score_ranks(ranks) for _, ranks in group]
+    scored = pd.concat([pd.DataFrame(score_ranks(ranks)) for _, ranks in group])
     for label in METRICS:
-        values = np.concatenate([of_ranks[label] for of_ranks in scored])
+        values = scored[label].to_numpy()
         is_median = label == "median_rank"
         samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
         value = float(np.median(values) if is_median else values.mean())
         metrics[label] = Estimate(value, *interval(samples, CONFIDENCE))
     first = metrics["recall_at_1"]
     metrics["fails"] = Estimate(1 - first.value, 1 - first.high, 1 - first.low)
-    same_words = sum(
-        words[query] in {words[row] for row in rows}
-        for pairing, _ in group
-        for query, rows in zip(pairing.queries.tolist(), pairing.rows_of_others, strict=True)
+    return Scores(
+        position=position,
+        queries=images.size,
+        left_out=sum(pairing.left_out for pairing, _ in group),
+        same_words=sum(_count_same_words(pairing, words) for pairing, _ in group),
+        ties=sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group),
+        metrics=metrics,
     )
-    left_out = sum(pairing.left_out for pairing, _ in group)
-    ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
-    return Scores(position, images.size, left_out, same_words, ties, metrics)
+
+
+def _count_same_words(pairing: Pairing, words: Sequence[str]) -> int:
+    """The number of queries with the same words as another caption of their image."""
+    count = 0
+    for query, others in zip(pairing.queries.tolist(), pairing.rows_of_others, strict=True):
+        count += words[query] in {words[row] for row in others}
+    return count
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
     """The rankings of all positions, which may differ in depth."""
     depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
-    items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
+    items = np.concatenate([top.ids.ravel() for top in tops])
+    scores = np.concatenate([cast("FloatArray", top.scores).ravel() for top in tops])  # runs of vectors have scores
     queries = np.concatenate([top.query_ids for top in tops])
     indptr = np.append(0, np.cumsum(depths))
     return RankedLists(queries, indptr, narrow_ids(items), scores, place="query-corpus")

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -282,7 +283,12 @@ def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set
     Raises:
         DataError: a synset is unknown, or WordNet is missing; says how to get it.
     """
-    return [{name for _, _, concepts in places for name in concepts} for places in locate_mentions(texts, vocabulary)]
+    return list(map(_join_concepts, locate_mentions(texts, vocabulary)))
+
+
+def _join_concepts(places: Iterable[Place]) -> set[str]:
+    """The concepts of all mentions of a sentence."""
+    return set[str]().union(*(concepts for _, _, concepts in places))
 
 
 def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[Place]]:
@@ -337,18 +343,21 @@ class _Reader:
         """Concepts that a phrase mentions; None if it is no name."""
         synsets = self.listed.get(" ".join(words))
         spellings = dict.fromkeys(mark.join(words) for mark in ("_", "-", ""))  # fire_hydrant, t-shirt, wineglass
-        every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts_of_speech)]
+        every = chain.from_iterable(self.corpus.synsets(spelling, self.parts_of_speech) for spelling in spellings)
         senses = [sense for sense in every if sense.name() in self.unlisted]
         if synsets is None and not senses:
             return None
         # WordNet puts a hot dog below sandwich and a doughnut below cake, unlike COCO's annotators.
         above = self._go_up(map(self.corpus.synset, synsets or ())) & self.unlisted
         meant = {*self._go_up(senses), *above, *(synsets or ())}
-        return frozenset(name for synset in meant & self.names.keys() for name in self.names[synset])
+        return frozenset().union(*(self.names[synset] for synset in meant & self.names.keys()))
 
     def _go_up(self, senses: Iterable[Any]) -> set[str]:
         """These senses and the synsets above them."""
-        return {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}
+        names = set()
+        for sense in senses:
+            names |= {ancestor.name() for ancestor, _ in sense.hypernym_distances()}
+        return names
 
 
 COLOURS = frozenset({"beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red"})
@@ -394,7 +403,9 @@ def find_differences(
     An attribute belongs to the concept that it directly precedes. Two concepts count as the same if one is above the
     other, as a dog is above a puppy.
     """
-    in_captions = [attribute for caption, mentions in captions for attribute in _find_attributes(caption, mentions)]
+    in_captions: list[_Attribute] = []
+    for caption, mentions in captions:
+        in_captions += _find_attributes(caption, mentions)
     differences = {}
     for asked in _find_attributes(text, places):
         same = [

@@ -273,11 +273,13 @@ def _make_cards(
     if failures.direction == "i2t":
         captions = [failure.chosen for failure in described]
         others = truths[rows]
-        asking, asked = "retrieved caption", "right image"
+        asking = "retrieved caption"
+        asked = "right image"
     else:
         captions = [failure.query for failure in described]
         others = tops[rows]
-        asking, asked = "query", "retrieved image"
+        asking = "query"
+        asked = "retrieved image"
     why = _compare_attributes(explanation, vocabulary, captions, others, asking=asking, asked=asked)
     columns = zip(
         rows.tolist(),
@@ -383,7 +385,7 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
         for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True):
             matches.append((missing[row], others[column], float(table[row, column])))
     matches.sort(key=lambda match: (match[0] not in mentioned, -match[2], match[0]))
-    matched = {name for match in matches for name in match[:2]}
+    matched = {left for left, _, _ in matches} | {right for _, right, _ in matches}
     common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
     lines: list[tuple[str, str | None, str | None, str]] = [("common", name, name, "") for name in common]
     lines += [("joined", left, right, f"{similarity:.3f}") for left, right, similarity in matches]

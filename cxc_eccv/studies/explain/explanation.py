@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -342,7 +343,7 @@ def make_tables(explanations: Sequence[Explanation], paired: pd.DataFrame | None
         header = [("",), *((direction,) for direction in summaries)]
         notes = _group({**first.skipped, **_find_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
-    directions = dict.fromkeys(name for model in explanations for name in model.directions)
+    directions = dict.fromkeys(chain.from_iterable(model.directions for model in explanations))
     note = SIDE_BY_SIDE.format(first=first.model)
     return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +38,7 @@ from cxc_eccv.wording import count
 
 SCHEME = schemes()["failures"]
 
-CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
+CORRELATED = (*MEASURES, *(f"{name}{INFORMED}" for name in MEASURES))
 
 FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", MATCHED, *CORRELATED)
 
@@ -69,14 +70,16 @@ def export_failures(
             places[question.role].append(place)
     number = len(places[CANDIDATE])
     if number < sample:
-        matching = f" with {count(keywords, 'matched keyword')} or more" * (keywords > 0)
+        matching = f" with {count(keywords, 'matched keyword')} or more" if keywords else ""
         raise InvalidOption(
             f"there are only {number:,} failures of text queries{matching}, not {sample:,}: lower the sample"
         )
     random = np.random.default_rng(seed)
     n_known = -(-sample // CANDIDATES_A_SHEET)
     numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
-    drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
+    drawn: list[int] = []
+    for role, size in numbers.items():
+        drawn += random.choice(places[role], size, replace=False).tolist()
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
     addresses = find_images(images, names, split)
     questions = describe_questions([questionnaire], addresses, drawn)
@@ -91,47 +94,61 @@ def keep_matched(explained: pa.Table, keywords: int) -> pa.Table:
 def ask_failures(explained: pa.Table, split: Split) -> Questionnaire:
     """Every failure of a text query, and the known pairs of all captions of the split, in the order of their ids."""
     asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
-    columns = (np.asarray(asked[name]).tolist() for name in ("query_id", "truth_id", "retrieved_id"))
-    rows = [(name, *ids, CANDIDATE) for name, *ids in zip(name_failures(asked), *columns, strict=True)]
-    names = {row[0] for row in rows}
-    rows += [row for row in _list_known(split) if row[0] not in names]
-    files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
-    texts = dict(zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True))
-    questions = {}
-    for name, query, truth, retrieved, role in rows:
-        if query not in texts or not files.keys() >= {truth, retrieved}:
-            raise DataError(
-                f"failure {name} is not in the {split.name} split of this data. Point --data-dir at the data that was "
-                "explained."
-            )
-        words = " ".join(texts[query].split())
-        questions[name] = Question(name, retrieved, query, files[retrieved], words, role, (), files[truth])
-    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
+    pairs = asked.select(["query_id", "truth_id", "retrieved_id"]).to_pandas()
+    pairs = pairs.assign(pair_id=name_failures(asked), role=CANDIDATE)
+    known = pd.DataFrame(_list_known(split), columns=["query_id", "truth_id", "retrieved_id", "role"])
+    known["pair_id"] = [f"t2i-{query}-{truth}-{other}" for query, truth, other, _ in known.itertuples(index=False)]
+    pairs = pd.concat([pairs, known]).drop_duplicates("pair_id").sort_values("pair_id")
+    pairs["caption"] = split.texts_of(pairs["query_id"].to_numpy()).to_pylist()
+    pairs["other"] = split.files_of(pairs["truth_id"].to_numpy()).to_pylist()
+    pairs["file_name"] = split.files_of(pairs["retrieved_id"].to_numpy()).to_pylist()
+    unknown = pairs[pairs[["caption", "other", "file_name"]].isna().any(axis=1)]
+    if len(unknown):
+        raise DataError(
+            f"failure {unknown['pair_id'].iloc[0]} is not in the {split.name} split of this data. Point --data-dir at "
+            "the data that was explained."
+        )
+    sheets = []
+    for row in pairs.itertuples():
+        question = Question(
+            pair_id=row.pair_id,
+            image_id=row.retrieved_id,
+            caption_id=row.query_id,
+            file_name=row.file_name,
+            caption=" ".join(row.caption.split()),
+            role=row.role,
+            captions=(),
+            other=row.other,
+        )
+        sheets.append([question])
+    return Questionnaire(SCHEME, sheets, portable=True)
 
 
-def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
-    """Yield id, query, right image, other image and role of two known pairs of every caption of the split.
+def _list_known(split: Split) -> Iterator[tuple[int, int, int, str]]:
+    """Yield query, right image, other image and role of two known pairs of every caption of the split.
 
     The other image of a match is one that a source calls positive, if any, and that of a mismatch any that none does.
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
     images = split.image_ids.tolist()
-    matches = dict[int, set[int]]()
+    matches = defaultdict(set)
     if split.name != ALL_SPLITS:  # sources judge single splits
         merged = merge(split, "t2i", sources=[name for name in official_sources() if name in MERGED])
         captions = merged.query_ids[merged.queries[merged.positive]].tolist()
         positives = merged.gallery_ids[merged.items[merged.positive]].tolist()
         for caption, image in zip(captions, positives, strict=True):
-            matches.setdefault(caption, set()).add(image)
+            matches[caption].add(image)
     for query, truth in zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True):
         start = int.from_bytes(blake2b(str(query).encode(), digest_size=8).digest())
-        same = sorted(matches.get(query, set()) - {truth})
-        if same:
-            other = same[start % len(same)]
-            yield f"t2i-{query}-{truth}-{other}", query, truth, other, POSITIVE
-        turned = (images[(start + step) % len(images)] for step in range(len(images)))
-        for other in islice((image for image in turned if image not in {truth, *same}), 1):
-            yield f"t2i-{query}-{truth}-{other}", query, truth, other, NEGATIVE
+        matching = matches[query] | {truth}
+        others = sorted(matching - {truth})
+        if others:
+            yield query, truth, others[start % len(others)], POSITIVE
+        for step in range(len(images)):
+            image = images[(start + step) % len(images)]
+            if image not in matching:
+                yield query, truth, image, NEGATIVE
+                break
 
 
 def read_failures(folder: str | Path, library: Library) -> tuple[pa.Table, Split]:

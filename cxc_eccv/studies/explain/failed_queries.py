@@ -72,7 +72,12 @@ SIZE_THRESHOLD = 1.0
 REAL = "size_disagreement_real"
 """SD without a threshold: the sum over common concepts of the mean area difference."""
 
-NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_RIVAL) for name in MEASURED))
+NUMBERS = (
+    *MEASURED,
+    REAL,
+    *(f"{name}{INFORMED}" for name in MEASURED),
+    *(f"{name}{OVER_RIVAL}" for name in MEASURED),
+)
 """The numbers of a failure, as columns."""
 
 COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from cxc_eccv.studies.explain.explanation import Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES, Explained
@@ -20,6 +21,8 @@ KINDS = {
     "near": ("Near miss", "the retrieved image shows all key concepts and at least half of all concepts"),
 }
 """Kinds of failures with title and definition, the worst first."""
+
+INFORMED_AGREEMENT = f"{MEASURES[0]}{INFORMED}"
 
 HALF = 0.5
 """Least share of all concepts in a near miss: if the query mentions only a person, most images show it."""
@@ -44,15 +47,21 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     concepts are that replace missing ones (no replacement comes last), by the differences in the number of instances,
     and by the share of other sizes: the stages of Lymperaiou et al., 2022, section 4.1.
     """
-    names = ("query_id", *MEASURES, f"{MEASURES[0]}{INFORMED}")
-    columns = [explained.table[name].to_numpy().astype(np.float64) for name in names]
-    query_ids, agreement, similarity, enumeration, size, informed = columns
-    shares = np.where(np.isnan(informed), agreement, informed)
-    # No similarity: no concept is missing, or none replaces it.
-    stand_ins = np.where(np.isnan(similarity), 1.0, similarity)
-    keys = (query_ids, -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
-    order = np.lexsort(keys)
-    return shares, order[~np.isnan(shares[order])]
+    table = explained.table.select(["query_id", *MEASURES, INFORMED_AGREEMENT]).to_pandas().astype(np.float64)
+    shares = table[INFORMED_AGREEMENT].fillna(table["concept_agreement"])
+    order = pd.DataFrame(
+        {
+            "share": shares,
+            "agreement": table["concept_agreement"],
+            # No similarity: no concept is missing, or none replaces it.
+            "similarity": table["non_common_similarity"].fillna(1.0),
+            "enumeration": -table["concept_enumeration"].fillna(0.0),
+            "size": -table["size_disagreement"].fillna(0.0),
+            "query_id": table["query_id"],
+        }
+    )
+    order = order[shares.notna()]
+    return shares.to_numpy(), order.sort_values(list(order.columns)).index.to_numpy()
 
 
 def sort_by_kind(explained: Explained) -> dict[str, IntArray]:
@@ -66,13 +75,12 @@ def sort_by_kind(explained: Explained) -> dict[str, IntArray]:
 
 def tabulate_kinds(explanations: Sequence[Explanation]) -> Table:
     """How many queries of each model and direction failed, and in which way; with the words of all tables."""
-    columns = {
-        (explanation.model, direction) if len(explanations) > 1 else (direction,): explained
-        for explanation in explanations
-        for direction, explained in explanation.directions.items()
-    }
-    cells = zip(*map(_count_kinds, columns.values()), strict=True)
-    rows = [[title, *counts] for title, counts in zip(TITLES, cells, strict=True)]
+    columns = {}
+    for explanation in explanations:
+        for direction, explained in explanation.directions.items():
+            heading = (explanation.model, direction) if len(explanations) > 1 else (direction,)
+            columns[heading] = _count_kinds(explained)
+    rows = [[title, *counts] for title, counts in zip(TITLES, zip(*columns.values(), strict=True), strict=True)]
     first = explanations[0]
     meanings = [f"{title.lower()}: {meaning}." for title, meaning in KINDS.values()]
     return Table(

@@ -390,8 +390,6 @@ def _judge(low: float, high: float, *, higher_is_better: bool) -> str:
     """Whether the interval of a correlation shows that people agree."""
     if np.isnan(low):
         return MISSING
-    if not higher_is_better:
-        low, high = -high, -low
-    if low > 0:
-        return AGREES
-    return "contradicts" if high < 0 else "not shown"
+    if low <= 0 <= high:
+        return "not shown"
+    return AGREES if (low > 0) == higher_is_better else "contradicts"

@@ -109,7 +109,7 @@ class Reranking:
                     "direction": direction,
                     "kind": kind,
                     **counts.to_dict(),
-                    "shares": {name: [moves[name][part] for part in ("after", "low", "high")] for name in MOVES},
+                    "shares": {name: [moves[name]["after"], moves[name]["low"], moves[name]["high"]] for name in MOVES},
                     "moved": moves["moved"],
                     "cosine": moves["cosine"],
                     "whole": whole,

@@ -120,8 +120,8 @@ def _draw_chart(first_misses: float, other_misses: float) -> str:
 
 
 def _tabulate(title: str, subtitle: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    first, other = rows[0]["first"], rows[0]["other"]
-    header = ("concept", f"0% \N{BLACK CIRCLE} {first} \N{WHITE CIRCLE} {other} 100%", "queries", "p")
+    models = f"\N{BLACK CIRCLE} {rows[0]['first']} \N{WHITE CIRCLE} {rows[0]['other']}"
+    header = ("concept", f"0% {models} 100%", "queries", "p")
     cells = []
     for row in rows:
         chart = _draw_chart(row["first_misses"], row["other_misses"])
@@ -185,7 +185,9 @@ def _test_concepts(direction: str, first: Explanation, other: Explanation) -> It
     places = _list_queries(first, texts, asked)
     for concept in sorted(places):
         rows = asked.iloc[places[concept]]
-        misses = np.array([[concept not in images[top] for top in rows[name]] for name in ("first_id", "other_id")])
+        first_missed = [concept not in images[top] for top in rows["first_id"]]
+        other_missed = [concept not in images[top] for top in rows["other_id"]]
+        misses = np.array([first_missed, other_missed])
         truths, clusters = np.unique(rows["truth_id"], return_inverse=True)
         differences = np.bincount(clusters, misses[0].astype(float) - misses[1]).astype(np.int64)
         if np.count_nonzero(differences) < LEAST_IMAGES:

@@ -94,7 +94,7 @@ def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
     """The captions of each image other than the query, as one text of sentences."""
     texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
     ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
-    return [" ".join(ended[row] for row in rows) for rows in pairing.rows_of_others]
+    return [" ".join(map(ended.__getitem__, rows)) for rows in pairing.rows_of_others]
 
 
 def summarize(

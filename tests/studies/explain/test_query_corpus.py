@@ -231,7 +231,7 @@ def test_failures_are_those_that_explain_finds(position, search, make_run, sampl
     found = find_failures(run, sample_library.split("test"), "t2i")
     assert found.n_queries == (300 if position == "all" else 60)
     assert len(found) / found.n_queries == pytest.approx(scores[f"coco/query_{position}/fails"], abs=1e-12)
-    known = found.truth_ranks.drop_null().to_numpy()
+    known = found.rows["truth_rank"].dropna()
     assert 2 <= known.min() <= known.max() <= 50
     below_ten = found.n_queries - len(found) + (known <= 10).sum()
     assert below_ten / found.n_queries == pytest.approx(scores[f"coco/query_{position}/recall_at_10"], abs=1e-12)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from PIL import ImageColor
 
@@ -102,7 +103,7 @@ def recolour_with_any(sentence: Sentence) -> Places:
 
 def prepare_mentioned(data: Sequence[Sentence]) -> Callable[[Sentence], Places]:
     """The colours of things, each with the distant colours that other sentences of the data mention."""
-    mentioned = sorted({mention.colour for sentence in data for mention in find_colours(sentence)})
+    mentioned = sorted({mention.colour for mention in chain.from_iterable(map(find_colours, data))})
 
     def find(sentence: Sentence) -> Places:
         places = [recolour(sentence, mention, mentioned) for mention in find_colours(sentence)]
@@ -325,14 +326,14 @@ NOT_OF_SIZE = frozenset({"apple", "bat", "ben", "bird", "bit", "league", "mac", 
 
 def find_sizes(sentence: Sentence) -> Places:
     """The adjectives of size."""
-    return [
-        [substitute(sentence, place, opposite) for opposite in OPPOSITE_SIZES[sentence.lower[place]]]
-        for place, word in enumerate(sentence.words)
-        if word.tag in ("JJ", "JJR", "JJS")
-        and sentence.lower[place] in OPPOSITE_SIZES
-        and sentence.after(place) not in NOT_OF_SIZE
-        and sentence.stands_alone(place, place)
-    ]
+    places = []
+    for place, word in enumerate(sentence.words):
+        name = sentence.lower[place]
+        if word.tag not in ("JJ", "JJR", "JJS") or name not in OPPOSITE_SIZES:
+            continue
+        if sentence.after(place) not in NOT_OF_SIZE and sentence.stands_alone(place, place):
+            places.append([substitute(sentence, place, opposite) for opposite in OPPOSITE_SIZES[name]])
+    return places
 
 
 KINDS = (

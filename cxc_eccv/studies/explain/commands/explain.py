@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -249,15 +250,10 @@ def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
     from cxc_eccv.studies.explain.explanation import summarize
 
     summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
-    entries: dict[str, dict[str, Any]] = {
-        part: {
-            f"{direction}/{name}": value
-            for direction, summary in summaries.items()
-            for name, value in getattr(summary, part).items()
-        }
-        for part in ("scores", "counts", "not_computed")
-    }
-    entries["not_computed"] = {**explanation.skipped, **entries["not_computed"]}
+    entries: dict[str, dict[str, Any]] = {"scores": {}, "counts": {}, "not_computed": {**explanation.skipped}}
+    for direction, summary in summaries.items():
+        for part, entry in entries.items():
+            entry |= {f"{direction}/{name}": value for name, value in getattr(summary, part).items()}
     return entries
 
 
@@ -315,9 +311,9 @@ def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
         *([("  groups, counted once", f"{image_concepts.groups:,}")] if image_concepts.groups else []),
         *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(image_concepts.left_out.items())),
     ]
-    images = Counter(concept for shown in image_concepts.images.values() for concept in shown)
+    images = Counter(chain.from_iterable(image_concepts.images.values()))
     rows.append(("different concepts", f"{len(images):,}"))
-    counts = Counter(box.concept for boxes in image_concepts.boxes.values() for box in boxes)
+    counts = Counter(box.concept for box in chain.from_iterable(image_concepts.boxes.values()))
     most = [
         (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]

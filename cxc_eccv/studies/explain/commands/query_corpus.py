@@ -263,11 +263,10 @@ def _summarise(
     if descriptions is not None:
         pairings = [describe(pairing, descriptions) for pairing in pairings]
         sources = descriptions
-    texts = [
-        (image_id, pairing.position, text)
-        for pairing in pairings
-        for image_id, text in zip(pairing.image_ids.tolist(), join_captions(sources, pairing), strict=True)
-    ]
+    texts = []
+    for pairing in pairings:
+        for image_id, text in zip(pairing.image_ids.tolist(), join_captions(sources, pairing), strict=True):
+            texts.append((image_id, pairing.position, text))
     made = summarize(summarizer, texts, file, batch_size=options["batch_size"])
     summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
     return summary_corpus(summaries, encode), summarizer.facts

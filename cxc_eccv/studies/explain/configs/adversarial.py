@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from operator import attrgetter
 
 import pyarrow as pa
 from datasets import Value
@@ -18,9 +19,10 @@ def rows(split: Split, options: BuildOptions) -> Rows:
     captions = split.captions
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
-    kinds = all_kinds().values()
-    altered_rows = [altered for kind in kinds for altered in alter_tagged(sentences, ids, kind, options.seed)]
-    columns = {field.name: [getattr(altered, field.name) for altered in altered_rows] for field in fields(Altered)}
+    altered_rows: list[Altered] = []
+    for kind in all_kinds().values():
+        altered_rows += alter_tagged(sentences, ids, kind, options.seed)
+    columns = {field.name: list(map(attrgetter(field.name), altered_rows)) for field in fields(Altered)}
     types = {name: feature.pa_type for name, feature in CONFIG.features.items()}
     numbers = pa.array(range(len(altered_rows)), types["id"])
     return Rows(pa.table({"id": numbers} | {name: pa.array(column, types[name]) for name, column in columns.items()}))

@@ -118,5 +118,7 @@ def reaches(ratings: FloatArray) -> pa.Array:
 def corpora() -> Mapping[str, Corpus]:
     """Every corpus by name, in alphabetical order."""
     modules = modules_of(sys.modules[__name__]).values()
-    declared = [corpus for module in modules for corpus in getattr(module, "CORPORA", None) or (module.CORPUS,)]
+    declared: list[Corpus] = []
+    for module in modules:
+        declared += getattr(module, "CORPORA", None) or (module.CORPUS,)
     return MappingProxyType({corpus.name: corpus for corpus in sorted(declared, key=lambda corpus: corpus.name)})
