@@ -37,6 +37,19 @@ class Cell:
         return f"{self.text} {self.beside}".rstrip()
 
 
+def interval_cell(
+    value: float, low: float, high: float, form: str = "{:.1f}", *, scale: float = 1, strong: bool = False
+) -> Cell:
+    """A number with its interval; ``form`` shows each of the three, times ``scale``.
+
+    Example:
+        >>> print(interval_cell(0.5, 0.25, 0.75, scale=100))
+        50.0 [25.0, 75.0]
+    """
+    text, below, above = (form.format(scale * number) for number in (value, low, high))
+    return Cell(text, interval=f"[{below}, {above}]", strong=strong)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.

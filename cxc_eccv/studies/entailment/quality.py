@@ -30,7 +30,7 @@ from cxc_eccv.studies.entailment.measures import (
     measure_reliability,
 )
 from cxc_eccv.studies.trainers.training_record import TrainingRecord, warn_of_training_data
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, Table, interval_cell
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
@@ -98,7 +98,7 @@ class ClassifierReport:
         """The tables for a console, in percent."""
         measures = Table(
             [("Measure",), ("Percent",)],
-            [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in self.rates],
+            [(TITLES[rate.name], interval_cell(rate.value, rate.low, rate.high, scale=100)) for rate in self.rates],
             f"{self.model} on {self.pairs}",
             f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
             notes=[
@@ -129,10 +129,6 @@ class ClassifierReport:
         return [measures, costs, reliability, sources]
 
 
-def _cell(value: float, low: float, high: float) -> Cell:
-    return Cell(f"{100 * value:.1f}", interval=f"[{100 * low:.1f}, {100 * high:.1f}]")
-
-
 def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
     wanted = f"at least {100 * row.wanted:g}"
     if row.threshold is None or row.found is None or row.recall is None:
@@ -142,7 +138,7 @@ def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
 
 def _reliability_cells(row: ReliabilityBin) -> tuple[str | Cell, ...]:
     span = f"{row.low:.1f} to {row.high:.1f}"
-    share = _cell(row.share, row.share_low, row.share_high)
+    share = interval_cell(row.share, row.share_low, row.share_high, scale=100)
     return span, f"{row.pairs:,}", f"{100 * row.probability:.1f}", share
 
 

@@ -26,7 +26,7 @@ from cxc_eccv.sources.catalog import ALL_SPLITS, describe_data
 from cxc_eccv.sources.collections.collection import collections, find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
-from cxc_eccv.tables import Cell, Table
+from cxc_eccv.tables import Cell, Table, interval_cell
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
@@ -283,8 +283,10 @@ class QueryCorpusReport:
 
 
 def _cell(label: str, estimate: Estimate, with_interval: bool) -> Cell:
-    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(estimate).values()]
-    return Cell(texts[0], interval=f"[{texts[1]}, {texts[2]}]" if with_interval else "")
+    is_rank = label == "median_rank"
+    form = "{:g}" if is_rank else "{:.1f}"
+    cell = interval_cell(estimate.value, estimate.low, estimate.high, form, scale=1 if is_rank else 100)
+    return cell if with_interval else Cell(cell.text)
 
 
 def evaluate_query_corpus(

@@ -25,7 +25,7 @@ from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
-from cxc_eccv.studies.explain.altering.grammar import plural_of
+from cxc_eccv.studies.explain.grammar import plural_of
 from cxc_eccv.types import FloatArray, find_positions
 from cxc_eccv.types.concept_pairs import Concepts
 

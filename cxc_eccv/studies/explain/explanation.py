@@ -41,7 +41,7 @@ from cxc_eccv.studies.explain.failed_queries import (
     find_failures,
 )
 from cxc_eccv.studies.explain.keyword_matching import match_keywords
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, Table, interval_cell
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.result import group_by_reason
@@ -386,9 +386,7 @@ def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[pd.DataFrame] =
 def _show_pair(name: str, row: pd.Series, show: str) -> Cell:
     is_share = name.endswith("failed_alone")
     signed = show if is_share else show.replace(":", ":+")
-    low = signed.format(row["low"])
-    high = signed.format(row["high"])
-    return Cell(signed.format(row["value"]), interval=f"[{low}, {high}]")
+    return interval_cell(row["value"], row["low"], row["high"], signed)
 
 
 def _find_reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:

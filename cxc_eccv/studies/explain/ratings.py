@@ -31,7 +31,7 @@ from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, count_known
 from cxc_eccv.studies.explain.exported_failures import CORRELATED, SCHEME, ask_failures, name_failures
 from cxc_eccv.studies.explain.failed_queries import INFORMED
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, Table, interval_cell
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
@@ -125,7 +125,7 @@ class RatingsReport:
         """The console tables."""
         level = f"{100 * CONFIDENCE:g}%"
         counts = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
-        mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
+        mean = interval_cell(self.mean_rating, self.mean_rating_low, self.mean_rating_high, "{:.2f}")
         numbers = [f"{row['name']} in {_show_share(row)}" for row in self.numbers.to_dict("records")]
         tables = [
             self._raters,
@@ -205,8 +205,8 @@ class RatingsReport:
             title = _title_metric(row.metric)
             value: str | Cell = MISSING
             if not np.isnan(row.spearman):
-                bounds = "" if np.isnan(row.low) else f"[{row.low:.2f}, {row.high:.2f}]"
-                value = Cell(f"{row.spearman:.2f}", interval=bounds)
+                value = interval_cell(row.spearman, row.low, row.high, "{:.2f}")
+                value = Cell(value.text) if np.isnan(row.low) else value
             wanted = "above 0" if row.higher_is_better else "below 0"
             rows.append((title, value, wanted, f"{row.pairs:,}", MISSING if self.no_verdict else row.verdict))
             if row.reason:
@@ -242,7 +242,7 @@ def _share_rows(shares: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _show_share(row: Mapping[str, Any]) -> str:
-    return f"{100 * row['share']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    return str(interval_cell(row["share"], row["low"], row["high"], scale=100))
 
 
 def report_ratings(

@@ -29,7 +29,7 @@ from cxc_eccv.studies.explain.caption_corpus import (
     score_ranks,
     take_rows,
 )
-from cxc_eccv.tables import Cell, Table
+from cxc_eccv.tables import Cell, Table, interval_cell
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, find_positions
 from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.json_records import to_json
@@ -502,5 +502,5 @@ def _holds(change: pd.Series) -> bool:
 
 
 def _change_cell(change: pd.Series, scale: float, digits: int) -> Cell:
-    text, low, high = (f"{scale * change[name]:+.{digits}f}" for name in ("change", "low", "high"))
-    return Cell(text, interval=f"[{low}, {high}]", strong=_holds(change))
+    form = f"{{:+.{digits}f}}"
+    return interval_cell(change["change"], change["low"], change["high"], form, scale=scale, strong=_holds(change))

@@ -12,8 +12,8 @@ from itertools import chain
 from PIL import ImageColor
 
 from cxc_eccv.sources.wordnet import load_category_words
-from cxc_eccv.studies.explain.altering.grammar import article_for, keep_capital, plural_of, third_person
 from cxc_eccv.studies.explain.altering.parsed_sentences import Change, Kind, Places, Sentence, substitute
+from cxc_eccv.studies.explain.grammar import article_for, keep_capital, plural_of, third_person
 
 LEAST_DISTANCE = 150.0
 """Least RGB distance of a replacement; black and white are 441.7 apart, red and orange 165.

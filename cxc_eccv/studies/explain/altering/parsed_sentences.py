@@ -9,7 +9,7 @@ from typing import Any
 
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.extras import install_line, require
-from cxc_eccv.studies.explain.altering.grammar import article_for, keep_capital
+from cxc_eccv.studies.explain.grammar import article_for, keep_capital
 
 TAGGER = "en_core_web_sm"
 NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")

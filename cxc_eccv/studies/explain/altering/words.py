@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cxc_eccv.sources.wordnet import words_for_living
-from cxc_eccv.studies.explain.altering.grammar import compare_adjective, inflect_verb, plural_of
 from cxc_eccv.studies.explain.altering.parsed_sentences import Kind, Places, Sentence, substitute
+from cxc_eccv.studies.explain.grammar import compare_adjective, inflect_verb, plural_of
 
 
 def _pair_up(both_ways: str, one_way: str) -> dict[str, str]:

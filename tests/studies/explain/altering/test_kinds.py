@@ -15,9 +15,9 @@ from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.extras import install_line
 from cxc_eccv.studies.explain.altering import all_kinds, alter, alter_tagged, attributes, words
 from cxc_eccv.studies.explain.altering.attributes import LEAST_DISTANCE, all_colours
-from cxc_eccv.studies.explain.altering.grammar import compare_adjective, inflect_verb
 from cxc_eccv.studies.explain.altering.parsed_sentences import Sentence, describe_tagger, substitute, tag_sentences
 from cxc_eccv.studies.explain.altering.words import SYNONYMS
+from cxc_eccv.studies.explain.grammar import compare_adjective, inflect_verb
 
 pytestmark = pytest.mark.thorough
 
