@@ -34,7 +34,7 @@ from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.formats import find_format
 from cxc_eccv.studies.asking.image_addresses import find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions
-from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
+from cxc_eccv.studies.asking.questions import CANDIDATE, PAIR, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import settle
 from cxc_eccv.studies.entailment.mean_scores import TASKS
@@ -52,8 +52,6 @@ SCHEMA = 1
 SEED = 0
 CONFIDENCE = 0.95
 """Of the bootstrap over images."""
-
-PAIR = ["image_id", "caption_id"]
 
 ASKED = "asked.json"
 """The record of an export."""

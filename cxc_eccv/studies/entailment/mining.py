@@ -98,7 +98,7 @@ class MiningOptions:
     progress: bool = True
 
     def check(self, classifier: Classifier) -> None:
-        """Check the options before a retriever is encoded."""
+        """Check the options for a classifier, before a retriever is encoded."""
         check_whole("top_k", self.top_k)
         check_rule(self.threshold, self.precision, self.share, labelled=self.labelled is not None)
         if self.labelled is not None:
@@ -113,11 +113,11 @@ class MiningOptions:
 def mine(run: Run, classifier: Classifier, options: MiningOptions, *, labelled_run: Run | None = None) -> MinedPairs:
     """Find captions of other images that are likely to be entailed, among a retriever's top captions of every image.
 
-    A retriever of texts only represents an image by the mean vector of its own captions. ``labelled_run`` has the
-    retriever's results on the split of the labelled pairs, if that is another split. Under torchrun the processes share
-    the work; with an output, a killed call resumes where it stopped.
+    The options are checked before, by :meth:`MiningOptions.check`. A retriever of texts only represents an image by the
+    mean vector of its own captions. ``labelled_run`` has the retriever's results on the split of the labelled pairs, if
+    that is another split. Under torchrun the processes share the work; with an output, a killed call resumes where it
+    stopped.
     """
-    options.check(classifier)
     split = options.split
     path = None if options.output is None else Path(options.output)
     with join_processes() as processes, lock_output(path, processes):

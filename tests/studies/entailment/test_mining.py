@@ -47,6 +47,7 @@ class SharedWords(StandInClassifier):
 
 def mine(run, classifier, library, *, labelled_run=None, split="train", collection="coco", **options):
     options = MiningOptions(split=open_split_to_mine(library, split, collection), progress=False, **options)
+    options.check(classifier)
     return mining.mine(run, classifier, options, labelled_run=labelled_run)
 
 

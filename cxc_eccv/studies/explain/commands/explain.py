@@ -308,24 +308,23 @@ def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
         ("  without: their annotators found nothing", f"{annotated - showing:,}"),
         ("not annotated", f"{image_concepts.n_images - annotated:,}"),
         ("boxes, an instance each", f"{boxes:,}" if image_concepts.counted else "not counted"),
-        *([("  groups, counted once", f"{image_concepts.groups:,}")] if image_concepts.groups else []),
-        *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(image_concepts.left_out.items())),
     ]
+    if image_concepts.groups:
+        rows.append(("  groups, counted once", f"{image_concepts.groups:,}"))
+    rows += [(f"left out: {reason}", f"{count:,}") for reason, count in sorted(image_concepts.left_out.items())]
     images = Counter(chain.from_iterable(image_concepts.images.values()))
     rows.append(("different concepts", f"{len(images):,}"))
     counts = Counter(box.concept for box in chain.from_iterable(image_concepts.boxes.values()))
-    most = [
-        (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
-        for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
-    ]
+    by_frequency = sorted(images.items(), key=lambda item: (-item[1], item[0]))
+    header = [("concept",), ("images",)]
+    most = [[concept, f"{number:,}"] for concept, number in by_frequency[:SHOWN]]
+    if image_concepts.counted:
+        header.append(("instances",))
+        most = [[concept, number, f"{counts[concept]:,}"] for concept, number in most]
     where = "all splits" if image_concepts.split == ALL_SPLITS else f"{image_concepts.split} split"
     return [
         Table([("what",), ("number",)], rows, f"{image_concepts.source}, {where}"),
-        Table(
-            [("concept",), ("images",), ("instances",)][: 2 + image_concepts.counted],
-            most,
-            f"The {len(most)} most frequent concepts",
-        ),
+        Table(header, most, f"The {len(most)} most frequent concepts"),
     ]
 
 
@@ -339,12 +338,13 @@ def _tabulate_image(image_concepts: ImageConcepts, image: int) -> Table:
             f"image {image} shows no concept: {image_concepts.source} have an entry for it, and nothing in it"
         )
     boxes = image_concepts.boxes.get(image, ())
+    title = f"{image_concepts.source}, image {image}"
+    if not image_concepts.counted:
+        return Table([("concept",)], [[concept] for concept in shown], title)
     rows = []
     for concept, areas in shown.items():
         names = sorted({box.name for box in boxes if box.concept == concept})
-        sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
-        rows.append((concept, *([", ".join(names), str(areas.size), sizes] if image_concepts.counted else [])))
-    headings = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
-    header = [(heading,) for heading in headings]
-    prose = frozenset(range(1, len(headings)))
-    return Table(header, rows, f"{image_concepts.source}, image {image}", prose=prose)
+        sizes = [f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True)]
+        rows.append((concept, ", ".join(names), str(areas.size), ", ".join(sizes)))
+    header = [("concept",), ("called",), ("instances",), ("share of the image",)]
+    return Table(header, rows, title, prose=frozenset([1, 2, 3]))
