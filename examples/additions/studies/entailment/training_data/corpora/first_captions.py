@@ -1,7 +1,8 @@
 """First captions: does what another caption of an image says follow from its first one?"""
 
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, keys, make_pairs
+from cxc_eccv.studies.entailment.training_data.corpora import Corpus, Pairs, make_pairs
+from cxc_eccv.studies.trainers.training_record import SPLITS, keys
 
 
 def pairs(library: Library, split: str) -> Pairs:
