@@ -17,8 +17,8 @@ FOLDS = 5
 @pytest.fixture
 def small_folds(monkeypatch):
     """The sample as the whole of COCO 1K."""
-    monkeypatch.setattr(coco_1k, "IMAGES", 60)
-    monkeypatch.setattr(coco_1k, "CAPTIONS", 300)
+    monkeypatch.setattr(coco_1k, "COCO_1K_IMAGES", 60)
+    monkeypatch.setattr(coco_1k, "COCO_1K_CAPTIONS", 300)
 
 
 def fold_of_images(library):
