@@ -178,6 +178,42 @@ def write_rows(target: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     return target
 
 
+def read_whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file of JSON lines, none without a file; a last one that a killed process cut is left out."""
+    content = path.read_bytes() if path.is_file() else b""
+    return content[: _end_of_lines(content)].splitlines()
+
+
+def append_lines(path: Path, lines: Iterable[str]) -> None:
+    r"""Append JSON lines after the last complete one, in one write; the caller holds the file's lock.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "lines.jsonl"
+        ...     _ = path.write_text('[1]\n[2')
+        ...     append_lines(path, ["[3]"])
+        ...     read_whole_lines(path)
+        [b'[1]', b'[3]']
+    """
+    content = path.read_bytes() if path.is_file() else b""
+    end = _end_of_lines(content)
+    text = "".join(f"{line}\n" for line in lines).encode()
+    with name_in_errors(path, path), path.open("r+b" if content else "wb") as file:
+        file.truncate(end)
+        file.seek(end)
+        file.write(text if content[:end].endswith(b"\n") or not end else b"\n" + text)
+
+
+def _end_of_lines(content: bytes) -> int:
+    """The length of the complete lines; an editor may leave the last one without a line feed."""
+    end = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[end:])
+    except ValueError:
+        return end
+    return len(content)
+
+
 def _cell(value: object) -> object:
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)

@@ -30,7 +30,7 @@ from cxc_eccv.studies.asking.questionnaire import Words
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, find_questionnaires, pair_id
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import Checks
-from cxc_eccv.writing import locked, name_in_errors
+from cxc_eccv.writing import append_lines, locked, read_whole_lines
 
 ROUNDS = "rounds.jsonl"
 ANSWERS = "answers.jsonl"
@@ -68,8 +68,7 @@ def hold(folder: Path) -> AbstractContextManager[None]:
 
 def read_lines(path: Path) -> Iterator[tuple[str, Line]]:
     """Yield the place and the object of every line, none without a file; an unfinished last line is left out."""
-    content = path.read_bytes() if path.is_file() else b""
-    for number, line in enumerate(content[: _end_of_lines(content)].splitlines(), start=1):
+    for number, line in enumerate(read_whole_lines(path), start=1):
         with refuse_damage(path, f"line {number}"):
             text = line.decode()
         if text.strip():
@@ -78,23 +77,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, Line]]:
 
 def add_lines(path: Path, lines: Sequence[Line]) -> None:
     """Append lines after the last complete one; the caller holds the project."""
-    content = path.read_bytes() if path.is_file() else b""
-    end = _end_of_lines(content)
-    text = "".join(json.dumps(line, sort_keys=True, allow_nan=False) + "\n" for line in lines).encode()
-    with name_in_errors(path, path), path.open("r+b" if content else "wb") as file:
-        file.truncate(end)
-        file.seek(end)
-        file.write(text if content[:end].endswith(b"\n") or not end else b"\n" + text)
-
-
-def _end_of_lines(content: bytes) -> int:
-    """The length of the complete lines; an editor may leave the last one without a line feed."""
-    end = content.rfind(b"\n") + 1
-    try:
-        json.loads(content[end:])
-    except ValueError:
-        return end
-    return len(content)
+    append_lines(path, [json.dumps(line, sort_keys=True, allow_nan=False) for line in lines])
 
 
 @dataclass(frozen=True, slots=True)

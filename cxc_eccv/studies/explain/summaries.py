@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,7 +23,7 @@ from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.studies.explain.caption_corpus import Pairing
 from cxc_eccv.types import check_whole
-from cxc_eccv.writing import cache_held, locked, name_in_errors, resumable
+from cxc_eccv.writing import append_lines, cache_held, locked, read_whole_lines, resumable
 
 PREFIX = "summarize: "
 """The prompt of T5; models trained for summaries only need none."""
@@ -109,7 +108,7 @@ def summarize(
     sources = [fingerprint(summarizer.key, *text)[:24] for text in texts]
     wanted = dict(zip(sources, texts, strict=True))
     with cache_held(place) if file is None else locked(place) as keeps:
-        known, size = _read_kept(place)
+        known = _read_kept(place)
         if file is not None and not known.keys() <= wanted.keys():
             raise InvalidOption(
                 f"{file} has summaries of other captions, or by another model than {summarizer.loaded.name}: give "
@@ -119,28 +118,26 @@ def summarize(
         bar = tqdm(total=len(lacking), desc="summaries", disable=None, leave=False)
         note = f"Finished summaries are kept in {place}; the same command continues from them."
         noting = nullcontext() if keeps is False else resumable(note)
-        file_of_summaries = io.BytesIO() if keeps is False else place.open("ab")
-        with bar, noting, name_in_errors(place, place), file_of_summaries as kept:
-            kept.truncate(size)  # drops an incomplete last line of a killed run
+        with bar, noting:
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]
                 made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
+                rows = []
                 for source in batch:
                     image_id, position, _ = wanted[source]
                     row = {"image_id": image_id, "query_position": position, "summary": made[source], "source": source}
-                    kept.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
-                kept.flush()
+                    rows.append(json.dumps(row, ensure_ascii=False))
+                if keeps is not False:
+                    append_lines(place, rows)
                 known |= made
                 bar.update(len(batch))
     return [known[source] for source in sources]
 
 
-def _read_kept(file: Path) -> tuple[dict[str, str], int]:
-    """Source to summary of every complete line, and the bytes of these lines."""
-    content = file.read_bytes() if file.is_file() else b""
-    whole = content[: content.rfind(b"\n") + 1]
+def _read_kept(file: Path) -> dict[str, str]:
+    """Source to summary of every complete line."""
     kept = {}
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(read_whole_lines(file), start=1):
         try:
             row = json.loads(line)
             kept[str(row["source"])] = str(row["summary"])
@@ -149,4 +146,4 @@ def _read_kept(file: Path) -> tuple[dict[str, str], int]:
                 f"{file}: line {number} has no source and summary, so this command did not write it; give another "
                 "file, or leave --summarizer out to use the summaries in it"
             ) from None
-    return kept, len(whole)
+    return kept
