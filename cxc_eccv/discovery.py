@@ -26,7 +26,7 @@ class _Named(Protocol):
 Declaration = TypeVar("Declaration", bound=_Named)
 
 
-def modules_of(package: ModuleType) -> dict[str, ModuleType]:
+def import_modules(package: ModuleType) -> dict[str, ModuleType]:
     """Import the modules of a package; name to module, in alphabetical order."""
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
     return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
@@ -47,7 +47,7 @@ def find_declared(
 ) -> Mapping[str, Declaration]:
     """Name to the declaration in ``constant`` of every module of these packages; its plural holds several."""
     declared: dict[str, Declaration] = {}
-    modules = [modules_of(place).items() for place in (package, *further)]
+    modules = [import_modules(place).items() for place in (package, *further)]
     for name, module in chain.from_iterable(modules):
         single = [getattr(module, constant)] if hasattr(module, constant) else []
         for entry in (*single, *getattr(module, f"{constant}S", ())):

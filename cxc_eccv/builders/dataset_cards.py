@@ -56,7 +56,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
     """The card of one config; without statistics if ``statistics["configs"]`` lacks it."""
     splits = statistics["configs"].get(config.name, {})
     sizes = {split: (facts["rows"], facts["num_bytes"]) for split, facts in splits.items()}
-    groups = sources_of([config])
+    groups = list_groups([config])
     card: DatasetCard = DatasetCard.from_template(
         _front_matter(f"cxc_eccv: {config.name}", [dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
@@ -76,7 +76,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: all configs, and how the folder was built."""
     provenance = summary.provenance
-    groups = sources_of(parts[0].config for parts in summary.configs.values())
+    groups = list_groups(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
     aliases: dict[str, str] = {}
     for parts in summary.configs.values():
@@ -275,7 +275,7 @@ def point_examples(card: str, repo_id: str) -> str:
     return card.replace(LOAD_HERE_CODE, LOAD_CODE.format(repo_id))
 
 
-def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
+def list_groups(configs: Iterable[DatasetConfig]) -> list[str]:
     """The catalog groups that configs use, each once, in the order of first use."""
     return list(dict.fromkeys(chain.from_iterable(config.sources for config in configs)))
 
@@ -305,7 +305,7 @@ def licence_file(
     configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
 ) -> str:
     """The text of ``LICENSE.md``: the terms of the sources, and the configs with their data."""
-    groups = sources_of(configs)
+    groups = list_groups(configs)
     rows = []
     for name in groups:
         users = [f"`{config.name}`" for config in configs if name in config.sources]

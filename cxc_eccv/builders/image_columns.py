@@ -60,7 +60,7 @@ class ImageFolder:
 
     def find(self, file_name: str) -> Path | None:
         """The file of that name, or None; a file directly in the folder comes before those in subfolders."""
-        places = next((places for name in _names_of(file_name) if (places := self._find_places(name))), [])
+        places = next((places for name in _list_names(file_name) if (places := self._find_places(name))), [])
         direct = [path for path in places if path.parent == self.folder]
         chosen = direct or places
         if len(chosen) < 2:
@@ -93,7 +93,7 @@ class ImageFolder:
 
     def _find_other_format(self, file_name: str) -> Path | None:
         """A file that differs from one of this name in its ending alone."""
-        stems = {Path(name).stem for name in _names_of(file_name)}
+        stems = {Path(name).stem for name in _list_names(file_name)}
         paths = itertools.chain.from_iterable(self._places.values())
         return next((path for path in paths if path.stem in stems), None)
 
@@ -131,7 +131,7 @@ def _fold_ending(file_name: str) -> str:
     return f"{stem}.{folded}"
 
 
-def _names_of(file_name: str) -> tuple[str, ...]:
+def _list_names(file_name: str) -> tuple[str, ...]:
     """The names that a file may have, ``file_name`` first."""
     coco = COCO_FILE_NAME.fullmatch(file_name)
     if coco is None:

@@ -28,7 +28,7 @@ from cxc_eccv.builders.output import conform, open_library, row_groups
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.catalog import SPLIT_NAMES, load_catalog
-from cxc_eccv.sources.download import catalog_of, locate
+from cxc_eccv.sources.download import find_catalog, locate
 from cxc_eccv.sources.library import Library
 
 
@@ -90,7 +90,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         if self.config.options.allow_modified:
             digests = _digests(self._declared, self.config.data_dir)
             present = {name: digest for name, digest in digests.items() if digest is not None}
-            for name, hashes in catalog_of(self.config.data_dir).modified(present).items():
+            for name, hashes in find_catalog(self.config.data_dir).modified(present).items():
                 description += f"\n\nModified data: {name}, sha256 {hashes.found}, expected {hashes.expected}."
         return datasets.DatasetInfo(description=description, features=self._declared.features)
 
@@ -203,7 +203,7 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
     """A hex sha256 that changes when the rows may: with raw files, labels, options, tools and code."""
-    catalog = catalog_of(data_dir)
+    catalog = find_catalog(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
     labels = {name: hash_content(file.path) for name, file in files.items()}
     chosen = asdict(options) | {"mined": [hash_content(Path(file)) for file in options.mined], "labels": labels}
@@ -217,7 +217,7 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
 
 def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, str | None]:
     """Catalog name to sha256 of every file that the config may read; None if it is missing."""
-    entries = itertools.chain.from_iterable(map(catalog_of(data_dir).of_group, config.sources))
+    entries = itertools.chain.from_iterable(map(find_catalog(data_dir).of_group, config.sources))
     # Modified files count too; their readers refuse them.
     paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
     return {name: None if path is None else hash_content(path) for name, path in paths.items()}

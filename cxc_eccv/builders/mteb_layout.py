@@ -45,7 +45,7 @@ def mteb_configs() -> list[DatasetConfig]:
         splits=(MTEB_SPLIT,),
         rows=_caption_rows,
         sources=("karpathy",),
-        aliases=tuple(_names_of("captions")),
+        aliases=tuple(_list_names("captions")),
     )
     images = DatasetConfig(
         name="images",
@@ -56,13 +56,13 @@ def mteb_configs() -> list[DatasetConfig]:
         splits=(MTEB_SPLIT,),
         rows=_image_rows,
         sources=("karpathy",),
-        aliases=tuple(_names_of("images")),
+        aliases=tuple(_list_names("images")),
         photographs=True,
     )
     return [captions, images, *(_qrels(subset) for subset in SUBSETS)]
 
 
-def _names_of(side: str) -> Iterator[str]:
+def _list_names(side: str) -> Iterator[str]:
     """The names under which mteb reads the queries and corpora of a modality."""
     for subset in SUBSETS:
         for part, modality in zip(("queries", "corpus"), find_sides(subset[-3:]), strict=True):

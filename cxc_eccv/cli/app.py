@@ -24,7 +24,7 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.report import report, tables
 from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
 from cxc_eccv.cli.sts import sts
-from cxc_eccv.discovery import modules_of, study_modules
+from cxc_eccv.discovery import import_modules, study_modules
 from cxc_eccv.errors import CxcEccvError, InvalidOption
 from cxc_eccv.terminal import say
 from cxc_eccv.version import __version__
@@ -130,7 +130,7 @@ app.command(rich_help_panel=Group.PUBLISH)(push)
 def _find_commands() -> Iterator[tuple[str, Group, Any]]:
     """Name, group and function of the studies' commands: those in ``COMMANDS`` of each file of ``commands``."""
     for room in study_modules("commands"):
-        for module in modules_of(room).values() if hasattr(room, "__path__") else [room]:
+        for module in import_modules(room).values() if hasattr(room, "__path__") else [room]:
             yield from ((name, group, getattr(module, name)) for name, group in module.COMMANDS.items())
 
 

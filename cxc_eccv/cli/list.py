@@ -39,9 +39,9 @@ def list_all(
     A source of labels says which images and captions match. A raw file is `in mirror` (in --data-dir), `present` (in
     the cache), `to download`, `user-provided`, or `not in edition`.
     """
-    from cxc_eccv.sources.download import catalog_of
+    from cxc_eccv.sources.download import find_catalog
 
-    edition = catalog_of(DATA.get().data_dir).edition
+    edition = find_catalog(DATA.get().data_dir).edition
     titles = {
         "tasks": "Tasks and the data they need (evaluate --tasks)",
         "metrics": "Metrics (evaluate --metrics; those of failures: explain)",
@@ -145,9 +145,9 @@ def _list_configs() -> dict[str, Item]:
 
 def _list_sources() -> dict[str, Item]:
     from cxc_eccv.judgments.evidence.source import official_sources
-    from cxc_eccv.sources.download import catalog_of
+    from cxc_eccv.sources.download import find_catalog
 
-    catalog = catalog_of(DATA.get().data_dir)
+    catalog = find_catalog(DATA.get().data_dir)
     items = {}
     for name, source in official_sources().items():
         files: list[str] = []
@@ -165,9 +165,9 @@ def _list_sources() -> dict[str, Item]:
 
 
 def _list_files() -> dict[str, Item]:
-    from cxc_eccv.sources.download import catalog_of, state
+    from cxc_eccv.sources.download import find_catalog, state
 
-    catalog = catalog_of(DATA.get().data_dir)
+    catalog = find_catalog(DATA.get().data_dir)
     items = {}
     for name, entry in catalog.entries.items():
         group = catalog.group(entry.group)

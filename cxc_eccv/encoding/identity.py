@@ -91,15 +91,15 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str, facts
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return fingerprint(digest.hexdigest(), states, settings, to_json(facts), _architecture_of(loaded.model))
+    return fingerprint(digest.hexdigest(), states, settings, to_json(facts), _describe_architecture(loaded.model))
 
 
-def _architecture_of(model: torch.nn.Module) -> list[Any]:
+def _describe_architecture(model: torch.nn.Module) -> list[Any]:
     """What a model computes from its weights: its modules, their configs, and the code of modules of no library."""
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
-    code = [_code_of(kind) for kind in kinds if name_package(kind) not in VERSIONED]
+    code = [_identify_code(kind) for kind in kinds if name_package(kind) not in VERSIONED]
     adapters = describe_adapters(model)
     return [MEMORY_ADDRESS.sub("", repr(model)), plain, code, *([adapters] if adapters else [])]
 
@@ -110,7 +110,7 @@ def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever t
     return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in NOT_IDENTITY})
 
 
-def _code_of(kind: type) -> str:
+def _identify_code(kind: type) -> str:
     """The hash of the file of a class; for a class from a notebook or prompt its source, if known."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if file is not None:

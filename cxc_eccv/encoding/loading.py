@@ -49,7 +49,7 @@ from cxc_eccv.encoding.open_clip import (
     Tokenizer,
     is_open_clip,
     load_open_clip,
-    title_of,
+    make_title,
 )
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.roles import (
@@ -302,7 +302,7 @@ def load_model(
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
         kind_of_model = "model of open_clip" if is_clip else "sentence-transformers model"
         raise InvalidOption(f"lowercase: a {kind_of_model} prepares texts itself; leave it out")
-    usual = _title_of(source) or type(model).__name__
+    usual = _make_title(source) or type(model).__name__
     if not isinstance(model, str | Path) and describe_adapters(loaded):
         usual = f"{usual} with an adapter"  # the numbers are not those of the base
     title = usual if name is None else name
@@ -340,9 +340,9 @@ def _check_origin(source: str, origin: Origin, processor: object) -> None:
         )
 
 
-def _title_of(source: str) -> str:
+def _make_title(source: str) -> str:
     if is_open_clip(source):
-        return title_of(source)
+        return make_title(source)
     return Path(source).resolve().name if source and Path(source).is_dir() else source
 
 

@@ -106,7 +106,7 @@ def is_open_clip(source: str) -> bool:
     return source.startswith((OPEN_CLIP_PREFIX, HUB_PREFIX)) or alone
 
 
-def title_of(source: str) -> str:
+def make_title(source: str) -> str:
     """The name in runs and reports."""
     name, checkpoint = _split(source)
     name = name.removeprefix(HUB_PREFIX)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.hashing import hash_content
-from cxc_eccv.judgments.evidence.source import Thresholds, gather, number_pairs, sources_of
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, list_sources, number_pairs
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, NEGATIVE
 from cxc_eccv.judgments.merging import merge, merged_qrels
 from cxc_eccv.metrics.kinds import Spec, Variant
@@ -37,7 +37,7 @@ def find_sources(sources: str | Sequence[str] | None, library: Library, split: s
         sources = library.table_names
     elif isinstance(sources, str):
         sources = [sources]
-    official = [name for name, source in sources_of(library).items() if source.official]
+    official = [name for name, source in list_sources(library).items() if source.official]
     if not sources:
         raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(official)}")
     for name in sources:

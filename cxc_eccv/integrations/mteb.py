@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import datasets
 
-from cxc_eccv.builders.dataset_cards import bibtex, sources_of
+from cxc_eccv.builders.dataset_cards import bibtex, list_groups
 from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -215,5 +215,5 @@ def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
         main_score=main_key(direction, split),
         dataset={"path": "cxc_eccv", "revision": data_revision(library.edition, catalog.version)},
         annotations_creators="human-annotated",
-        bibtex_citation=bibtex(sources_of([dataset_configs()["retrieval"]]), catalog),
+        bibtex_citation=bibtex(list_groups([dataset_configs()["retrieval"]]), catalog),
     )

@@ -139,7 +139,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         refuse_object(model)
         if not isinstance(model, SentenceTransformer):
             raise ModelError(f"CxcEccvEvaluator got a {type(model).__name__}; give a SentenceTransformer")
-        name = _name_of(model)
+        name = _find_name(model)
         captions = self.library.split(self.split).captions
         loaded = load_model(model, caption_prompt=self._prompt_name)
         passes, roles = plan_passes("captions", loaded.choose_inputs("captions"))
@@ -190,7 +190,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         return {"tasks": self.tasks, "split": self.split, "edition": self.library.edition, **self._options}
 
 
-def _name_of(model: SentenceTransformer) -> str:
+def _find_name(model: SentenceTransformer) -> str:
     """The model's id on the Hub, or the name of its folder without the path."""
     source = str(getattr(getattr(model.transformers_model, "config", None), "_name_or_path", ""))
     return (Path(source).name if Path(source).is_dir() else source) or type(model).__name__

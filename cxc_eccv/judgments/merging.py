@@ -22,10 +22,10 @@ from cxc_eccv.judgments.evidence.source import (
     gather,
     item_ids,
     labels_of_file,
+    list_sources,
     merged_official,
     merged_sources,
     number_pairs,
-    sources_of,
 )
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, find_positions
@@ -87,7 +87,7 @@ def merge(
     files. Weak positives (mined) are pairs that none of these judges. What people said of an image and a caption counts
     in both directions, also where ECCV Caption lists the pair in one.
     """
-    known = sources_of(split.library)
+    known = list_sources(split.library)
     names = merged_sources(split.library) if sources is None else sources
     if not names:
         raise InvalidOption(f"there is no source of judgments; choose among {', '.join(known)}")

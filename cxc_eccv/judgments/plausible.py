@@ -31,7 +31,7 @@ class CategoryMatches:
         cls, query_ids: IntArray, query_sets: NDArray[np.bool_], gallery_ids: IntArray, gallery_sets: NDArray[np.bool_]
     ) -> CategoryMatches:
         """Build from (Q, C) and (N, C) bool, whether the image of each query and item shows each category."""
-        classes, distances = _classes_of(np.concatenate([query_sets, gallery_sets]))
+        classes, distances = _find_classes(np.concatenate([query_sets, gallery_sets]))
         of_queries, of_items = np.split(classes, [len(query_sets)])
         return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
@@ -45,7 +45,7 @@ class CategoryMatches:
         )
 
 
-def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
+def _find_classes(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
     """(N,) class of each of N category sets, and the distances of the classes."""
     packed = np.packbits(sets, axis=1)
     wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % BYTES_PER_WORD))).view(np.uint64)
@@ -84,7 +84,7 @@ def category_matches(split: Split, direction: str) -> CategoryMatches:
         raise UnknownName("direction of plausible matches", direction, CROSS_MODAL)
     image_ids, present = with_categories(split)
     # Shared by both directions, as it multiplies all classes with each other.
-    classes, distances = split.cached("classes of categories", lambda: _classes_of(present))
+    classes, distances = split.cached("classes of categories", lambda: _find_classes(present))
     places, known = find_positions(split.caption_image_ids, image_ids)
     captions = split.caption_ids[known], classes[places[known]]
     (query_ids, of_queries), (gallery_ids, of_gallery) = orient((image_ids, classes), captions, direction)

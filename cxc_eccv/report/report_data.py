@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from cxc_eccv.errors import DataError
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Result
-from cxc_eccv.types.json_records import from_json, shape_of, to_json
+from cxc_eccv.types.json_records import from_json, make_shape, to_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.strict_json import TEXT, Each, Shape, check_shape, decode_json
 from cxc_eccv.types.training_data import UNKNOWN_DATA, describe_training_data
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 REPORT_SCHEMA = 1
 
 REPORT_SHAPE: Mapping[str, Shape] = {
-    "results": [shape_of(Result)],
+    "results": [make_shape(Result)],
     "skipped": Each(TEXT),
     "doubts": Each(TEXT),
-    "provenance": shape_of(Provenance),
+    "provenance": make_shape(Provenance),
 }
 
 

@@ -16,7 +16,7 @@ from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_
 from cxc_eccv.hashing import hash_file
 from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import FLOATS, check_ids, shorten, to_array
-from cxc_eccv.types.json_records import from_json, shape_of
+from cxc_eccv.types.json_records import from_json, make_shape
 from cxc_eccv.types.provenance import EncodingFacts, ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, check_shape, decode_json
 from cxc_eccv.writing import replaced_file
@@ -119,7 +119,7 @@ def find_encoding(record: Mapping[str, Any]) -> EncodingFacts | None:
     """What made an encoded file, as its record says; None if it does not say so."""
     facts: Any = record.get("encoding")
     try:
-        check_shape(facts, shape_of(EncodingFacts))
+        check_shape(facts, make_shape(EncodingFacts))
     except JsonFault:
         return None
     return from_json(EncodingFacts, facts)

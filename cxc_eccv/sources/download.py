@@ -113,7 +113,7 @@ def offline_reason(offline: bool | None) -> str:
     return next((f"{name}={os.environ[name]}" for name in OFFLINE_VARIABLES if _is_on(name)), "")
 
 
-def catalog_of(data_dir: str | Path | None = None) -> Catalog:
+def find_catalog(data_dir: str | Path | None = None) -> Catalog:
     """The official catalog, with the entries that the mirror folder's ``catalog.toml`` replaces."""
     official = load_catalog()
     folder = mirror_folder(data_dir)
@@ -133,7 +133,7 @@ def fetch(
     path = locate(name, data_dir, allow_modified=allow_modified)
     if path is not None:
         return path
-    catalog = catalog_of(data_dir)
+    catalog = find_catalog(data_dir)
     entry = catalog.entry(name)
     if lacking := why_not_in_edition(f"{name} ({entry.path})", data_dir):
         raise SourceMissing(lacking)
@@ -148,7 +148,7 @@ def fetch(
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
     """A verified local copy of a raw file, or None if there is no copy; never downloads."""
-    catalog = catalog_of(data_dir)
+    catalog = find_catalog(data_dir)
     entry = catalog.entry(name)
     path = _in_mirror(entry, data_dir)
     if path is not None:
@@ -163,7 +163,7 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
 
 def state(entry: Entry, data_dir: str | Path | None = None) -> State:
     """Whether a raw file is on this machine, without verifying it."""
-    catalog = catalog_of(data_dir)
+    catalog = find_catalog(data_dir)
     if _in_mirror(entry, data_dir):
         return "in mirror"
     if catalog.edition != OFFICIAL:
@@ -187,7 +187,7 @@ def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
 
 def why_not_in_edition(what: str, data_dir: str | Path | None = None) -> str:
     """Why a file is not taken from elsewhere, and what to do; empty for the official edition."""
-    edition = catalog_of(data_dir).edition
+    edition = find_catalog(data_dir).edition
     if edition == OFFICIAL:
         return ""
     if edition == SAMPLE:
@@ -249,7 +249,7 @@ def _download(entry: Entry, archive: Archive | None, cache: Path, progress: bool
             elif item is entry and archive is not None:
                 _extract(entry, bring(archive), target)
             else:
-                retrieve(item.url or "", target, _known_hash(item, target), progress=progress)
+                retrieve(item.url or "", target, _read_known_hash(item, target), progress=progress)
         _verify_cached(item, target)
         return target
 
@@ -309,14 +309,14 @@ def _extract(entry: Entry, bundle: Path, target: Path) -> None:
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
-def _record_of(file: Path) -> Path:
+def _find_record(file: Path) -> Path:
     """The file beside ``file`` that records its hash at first use, in the format of ``sha256sum``."""
     return file.with_name(f"{file.name}.sha256")
 
 
-def _known_hash(item: Entry | Archive, file: Path) -> str | None:
+def _read_known_hash(item: Entry | Archive, file: Path) -> str | None:
     """The hash that a cached file must have: the catalog's, else the recorded one, else None."""
-    record = _record_of(file)
+    record = _find_record(file)
     if item.sha256 is not None or not record.is_file():
         return item.sha256
     found = record.read_bytes()[:64].decode("ascii", "replace")
@@ -328,10 +328,10 @@ def _known_hash(item: Entry | Archive, file: Path) -> str | None:
 
 def _verify_cached(item: Entry | Archive, file: Path) -> None:
     """Verify a cached file; record its hash if the catalog has none."""
-    verify(file, _known_hash(item, file), item.size, f"Delete {file} to download it again.")
-    if item.sha256 is None and not _record_of(file).is_file():
+    verify(file, _read_known_hash(item, file), item.size, f"Delete {file} to download it again.")
+    if item.sha256 is None and not _find_record(file).is_file():
         with suppress(OSError):  # a cache that somebody else prepared may be read-only
-            _record_of(file).write_text(f"{hash_content(file)}  {file.name}\n", encoding="utf-8")
+            _find_record(file).write_text(f"{hash_content(file)}  {file.name}\n", encoding="utf-8")
 
 
 class RawFiles:
@@ -352,7 +352,7 @@ class RawFiles:
     @property
     def catalog(self) -> Catalog:
         """The catalog of the mirror folder, if it has one, else the official catalog."""
-        return catalog_of(self.data_dir)
+        return find_catalog(self.data_dir)
 
     @property
     def edition(self) -> str:

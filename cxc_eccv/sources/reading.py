@@ -58,7 +58,7 @@ def _read_joined_lines(path: Path) -> str:
         place = content.find(character)
         if place >= 0:
             raise MalformedSource(
-                path, f"line {_line_of(content, place)}", name, r"text in lines that end in \n or \r\n"
+                path, f"line {_find_line(content, place)}", name, r"text in lines that end in \n or \r\n"
             )
     return content
 
@@ -262,7 +262,7 @@ def _read_cells(path: Path, lines: Sequence[str], separator: str) -> list[list[s
     return rows
 
 
-def _line_of(content: str, position: int) -> int:
+def _find_line(content: str, position: int) -> int:
     return content.count("\n", 0, position) + 1
 
 

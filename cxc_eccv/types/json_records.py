@@ -50,7 +50,7 @@ def from_json(kind: type[Record], entries: Mapping[str, Any]) -> Record:
 
 
 @cache
-def shape_of(kind: type) -> Loose:
+def make_shape(kind: type) -> Loose:
     """The shape of the JSON objects of a class: an entry per field, required if the field has no default."""
     hints = get_type_hints(kind, include_extras=True)
     named = [item for item in fields(kind) if item.name != OTHERS_FIELD]
@@ -67,7 +67,7 @@ def _find_shape(hint: Any) -> Shape:  # noqa: ANN401 - a type
     if hasattr(hint, "__metadata__"):
         shape: Shape = hint.__metadata__[0]
     elif is_dataclass(hint):
-        shape = shape_of(hint)  # type: ignore[arg-type]
+        shape = make_shape(hint)  # type: ignore[arg-type]
     elif get_origin(hint) is tuple:
         shape = [_find_shape(parts[0])]
     elif get_origin(hint) is Mapping:

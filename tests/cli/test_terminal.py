@@ -17,7 +17,7 @@ from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.sources.download import catalog_of
+from cxc_eccv.sources.download import find_catalog
 from cxc_eccv.sts import StsReport
 from cxc_eccv.sts.correlations import Row
 from cxc_eccv.tables import Table, tables_to_console
@@ -97,7 +97,7 @@ GROUPS = ("tasks", "metrics", "configs", "sources")
 
 @pytest.mark.parametrize("width", [None, 60, 80])
 def test_list_has_a_line_for_each_item_that_fits(run, width):
-    every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *catalog_of("sample").entries]
+    every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *find_catalog("sample").entries]
     _, out, _ = run("list", "--data-dir", "sample", width=width)
     lines = out.splitlines()
     assert max(map(len, lines)) <= (width or 200)
@@ -120,7 +120,7 @@ def test_list_shows_everything_about_an_item_and_wraps_it(run):
     assert "  title        R@K\n" in text
     assert "Args" not in text
     text = run("list", "karpathy_coco", "--data-dir", "sample")[1]
-    entry = catalog_of("sample").entries["karpathy_coco"]
+    entry = find_catalog("sample").entries["karpathy_coco"]
     for fact in (entry.path, entry.title, entry.licence, entry.sha256, "in mirror"):
         assert fact in text
     text = run("list", "cxc")[1]

@@ -11,7 +11,7 @@ from cxc_eccv import hashing
 from cxc_eccv.errors import HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, fetch, locate, state
+from cxc_eccv.sources.download import fetch, find_catalog, locate, state
 from cxc_eccv.sources.reading import read_bytes
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
@@ -112,7 +112,7 @@ def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
     folder = mirror(tmp_path / "data", "mine", ("sts_val", "sts_test"))
     path = put(folder, "cxc/sts_val.csv")
     put(tmp_path / "cache", "cxc/sts_test.csv")
-    assert catalog_of(folder).edition == "mine"
+    assert find_catalog(folder).edition == "mine"
     assert fetch("sts_val", folder) == path
     assert locate("sts_test", folder) is None
     for name in ("sts_test", "sis_val"):
@@ -121,7 +121,7 @@ def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
 
 
 def test_the_sample_is_found_whole(monkeypatch):
-    catalog = catalog_of("sample")
+    catalog = find_catalog("sample")
     assert catalog.edition == "sample"
     held = [entry.name for entry in catalog if locate(entry.name, "sample")]
     assert {"karpathy_coco", "sts_test", "sis_test", "sits_test", "eccv_image_to_caption"} <= set(held)
@@ -213,7 +213,7 @@ def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path):
 
 @pytest.mark.skipif(MIRROR in {"", "sample"}, reason="CXC_ECCV_DATA names no mirror of the real data")
 def test_every_file_of_the_real_mirror_is_what_the_catalog_says():
-    found = {entry.name: entry for entry in catalog_of(MIRROR) if locate(entry.name, MIRROR)}
+    found = {entry.name: entry for entry in find_catalog(MIRROR) if locate(entry.name, MIRROR)}
     assert {"sts_val", "sits_test", "eccv_image_to_caption", "karpathy_test", "pcme_coco_train_ids"} <= found.keys()
     for name, entry in found.items():
         data = read_bytes(fetch(name, MIRROR, offline=True))

@@ -9,7 +9,7 @@ from label_files import label_facts, label_table, random_pairs, write_label_file
 from mined_files import write_mined
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence.source import label_sources, sources_of
+from cxc_eccv.judgments.evidence.source import label_sources, list_sources
 from cxc_eccv.judgments.merging import judged_pairs, merge, merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
@@ -37,8 +37,8 @@ def test_what_is_written_is_read(tmp_path, sample_library):
 
 def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file):
     library = Library("sample", labels=[file])
-    assert list(sources_of(library)) == [*list(label_sources())[:-1], "mine", "mined"]
-    assert "mine" not in sources_of(Library("sample"))
+    assert list(list_sources(library)) == [*list(label_sources())[:-1], "mine", "mined"]
+    assert "mine" not in list_sources(Library("sample"))
     assert Library("sample", labels=str(file)).label_names == ("mine",)
     assert library.label_names == ("mine",)
     assert library.files_used() == {}  # not before they are asked for

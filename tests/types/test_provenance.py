@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cxc_eccv.types.json_records import from_json, shape_of, to_json
+from cxc_eccv.types.json_records import from_json, make_shape, to_json
 from cxc_eccv.types.provenance import (
     DataFacts,
     ItemFacts,
@@ -30,7 +30,7 @@ WHOLE = Provenance(
 
 def test_provenance_reads_back_equal():
     content = json.loads(json.dumps(to_json(WHOLE)))
-    check_shape(content, shape_of(Provenance))
+    check_shape(content, make_shape(Provenance))
     assert from_json(Provenance, content) == WHOLE
 
 
@@ -47,4 +47,4 @@ def test_absent_entries_differ_from_null_ones():
 )
 def test_fault_names_its_place(entry, value, place):
     with pytest.raises(JsonFault, match=place):
-        check_shape({entry: value}, shape_of(Provenance))
+        check_shape({entry: value}, make_shape(Provenance))

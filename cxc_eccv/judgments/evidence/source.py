@@ -152,7 +152,7 @@ def official_sources() -> Mapping[str, Source]:
 LABEL_FILE_ORDER = 45  # Order of label files: after the declared sources of people, before those of models
 
 
-def sources_of(library: Library) -> Mapping[str, Source]:
+def list_sources(library: Library) -> Mapping[str, Source]:
     """The declared sources of labels and the label files of a library, in their order."""
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
@@ -173,12 +173,12 @@ They are part of what the version of the data in the catalog stands for: with an
 
 def merged_sources(library: Library) -> list[str]:
     """Names of the sources that are merged where none are named, in their order."""
-    return [name for name in sources_of(library) if name in (*MERGED, *library.label_names)]
+    return [name for name in list_sources(library) if name in (*MERGED, *library.label_names)]
 
 
 def merged_official(library: Library) -> list[str]:
     """Those of them whose labels people gave, the library's own among them."""
-    return [name for name in merged_sources(library) if sources_of(library)[name].official]
+    return [name for name in merged_sources(library) if list_sources(library)[name].official]
 
 
 def judging_sources(split: Split) -> list[str]:
@@ -213,7 +213,7 @@ def _read_label_file(split: Split, direction: str, _thresholds: Thresholds, *, n
 
 def gather(split: Split, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
     """The evidence of ``source`` in this direction, or None if it judges nothing of the split."""
-    declared = sources_of(split.library)[source]
+    declared = list_sources(split.library)[source]
     evidence = declared.evidence(split, direction, thresholds)
     if evidence is None:
         return None

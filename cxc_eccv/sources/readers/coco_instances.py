@@ -112,7 +112,7 @@ def read_instances(path: Path) -> Instances:
             left_out = COPIED_ANNOTATION if instance in seen else None
             seen.add(instance)
         annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), left_out, *sides))
-    return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations))
+    return Instances(make_table(IMAGE_SCHEMA, images), make_table(ANNOTATION_SCHEMA, annotations))
 
 
 COPIED_ANNOTATION = "annotation with the same image, category and box as another one"
@@ -136,7 +136,7 @@ def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
 LARGEST_SIDE = 1e9  # pixels; larger coordinates are refused
 
 
-def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
+def make_table(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
     """A table of the rows, which may be none."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)

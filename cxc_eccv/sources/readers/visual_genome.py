@@ -13,9 +13,9 @@ from cxc_eccv.sources.readers.coco_instances import (
     ANNOTATION_SCHEMA,
     IMAGE_SCHEMA,
     Instances,
+    make_table,
     read_box,
     read_size,
-    table_of,
 )
 from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown, text
@@ -44,10 +44,10 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
         for position, item in enumerate(items):
             rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out, seen))
         if len(rows) >= RECORDS_PER_BATCH:
-            tables.append(table_of(ANNOTATION_SCHEMA, rows))
+            tables.append(make_table(ANNOTATION_SCHEMA, rows))
             rows = []
-    tables.append(table_of(ANNOTATION_SCHEMA, rows))
-    return Instances(table_of(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables))
+    tables.append(make_table(ANNOTATION_SCHEMA, rows))
+    return Instances(make_table(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables))
 
 
 def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
@@ -72,9 +72,9 @@ def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
                 rows.append((number, image_id, words))
                 number += 1
         if len(rows) >= RECORDS_PER_BATCH:
-            tables.append(table_of(CAPTION_SCHEMA, rows))
+            tables.append(make_table(CAPTION_SCHEMA, rows))
             rows = []
-    tables.append(table_of(CAPTION_SCHEMA, rows))
+    tables.append(make_table(CAPTION_SCHEMA, rows))
     return pa.concat_tables(tables)
 
 

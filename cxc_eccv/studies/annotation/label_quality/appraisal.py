@@ -16,7 +16,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.evaluation.score import images_behind
-from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sources_of
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, list_sources
 from cxc_eccv.judgments.merging import coco_links
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import ReachedRows
@@ -131,8 +131,8 @@ class AppraisalRequest(Intervals):
         for names in self.sets or ():
             check_sets(names, library)
         for name in (*(self.verified or ()), *(() if self.queries in (None, "all") else (self.queries,))):
-            if name not in sources_of(library):
-                raise UnknownName("source of labels", str(name), sources_of(library))
+            if name not in list_sources(library):
+                raise UnknownName("source of labels", str(name), list_sources(library))
 
     def join_rounds(self, library: Library) -> pa.Table | None:
         """All pairs that models proposed, both candidates and known ones; None without a project."""
@@ -211,7 +211,7 @@ class _Study:
     def find_sources(self) -> list[str]:
         """The sources with labels of the split; a missing file becomes a reason."""
         names = []
-        for name in sources_of(self.split.library):
+        for name in list_sources(self.split.library):
             try:
                 if gather(self.split, "t2i", name, Thresholds()) is not None:
                     names.append(name)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sources_of
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, list_sources
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.sources.library import Library, Split
@@ -67,7 +67,7 @@ class Positives:
 
 def check_sets(names: Sequence[str], library: Library) -> None:
     """Raise for names that are neither a source of labels nor plausible matches, and for repeated names."""
-    sources = sources_of(library)
+    sources = list_sources(library)
     if not names:
         raise InvalidOption(f"a set of labels has no source: choose among {', '.join(sources)}, plausible_0")
     for name in names:
@@ -132,7 +132,7 @@ def find_verified(split: Split, direction: str, source: str, proposals: pa.Table
         verified = pd.DataFrame({"query": judged.queries, "item": judged.items, "positive": judged.positive})
         # Of other queries the source knows some matches, which are no base for a recall.
         verified = verified[np.isin(judged.queries, judged.searched)]
-        verified = verified.assign(gain=1.0, asked=not sources_of(split.library)[source].lists_positives)
+        verified = verified.assign(gain=1.0, asked=not list_sources(split.library)[source].lists_positives)
     verified["gain"] = verified["gain"].where(verified["positive"], 0.0)
     return verified if proposals is None else _add_known(verified, proposals, direction)
 

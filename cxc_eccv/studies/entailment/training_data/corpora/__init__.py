@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.discovery import modules_of
+from cxc_eccv.discovery import import_modules
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray
 
@@ -117,7 +117,7 @@ def reaches(ratings: FloatArray) -> pa.Array:
 @cache
 def corpora() -> Mapping[str, Corpus]:
     """Every corpus by name, in alphabetical order."""
-    modules = modules_of(sys.modules[__name__]).values()
+    modules = import_modules(sys.modules[__name__]).values()
     declared: list[Corpus] = []
     for module in modules:
         declared += getattr(module, "CORPORA", None) or (module.CORPUS,)
