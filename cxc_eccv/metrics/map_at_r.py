@@ -15,7 +15,7 @@ def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
     return np.asarray(order / ranks * (ranks <= n_positives))
 
 
-PRECISIONS = MeanOver(term)
+MEAN_PRECISION = MeanOver(term)
 
 
 def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -44,7 +44,7 @@ def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -
         >>> map_at_r(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    return PRECISIONS.compute(choose_ranks(ranks, judged_only=judged_only))
+    return MEAN_PRECISION.compute(choose_ranks(ranks, judged_only=judged_only))
 
 
 def chance(order: RandomOrder) -> float:
@@ -61,7 +61,7 @@ def chance(order: RandomOrder) -> float:
 SPEC = RankMetric(
     map_at_r,
     "mAP@R",
-    depends_on=PRECISIONS,
+    depends_on=MEAN_PRECISION,
     chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -16,7 +16,7 @@ def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> NDArray[np
     return ranks <= n_positives
 
 
-HITS = MeanOver(term)
+HIT_SHARE = MeanOver(term)
 
 
 def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -44,7 +44,7 @@ def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False
         >>> r_precision(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    return HITS.compute(choose_ranks(ranks, judged_only=judged_only))
+    return HIT_SHARE.compute(choose_ranks(ranks, judged_only=judged_only))
 
 
 def chance(order: RandomOrder) -> float:
@@ -56,7 +56,7 @@ def chance(order: RandomOrder) -> float:
 SPEC = RankMetric(
     r_precision,
     "R-Precision",
-    depends_on=HITS,
+    depends_on=HIT_SHARE,
     chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -30,9 +30,9 @@ from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, TopK, find_positions
 from cxc_eccv.types.ids import find_distinct, make_indptr, measure_span, number_within
 
-ITEMS_AT_ONCE = 2**18
-FLAGS_AT_ONCE = 2**25
-SCORES_AT_ONCE = 2**22
+LIST_ITEMS_AT_ONCE = 2**18
+LIST_FLAGS_AT_ONCE = 2**25
+LIST_SCORES_AT_ONCE = 2**22
 
 
 class ByLists(Ranked):
@@ -57,7 +57,7 @@ class ByLists(Ranked):
         lists = self.run.lists[direction]
         gallery = _GalleryIndex(lists.item_ids, judgments.gallery_ids)
         n_flags = np.arange(rows.size) * judgments.gallery_ids.size
-        blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
+        blocks = _blocks(np.cumsum(lists.depths[rows]) // LIST_ITEMS_AT_ONCE, n_flags // LIST_FLAGS_AT_ONCE)
         parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
         ranks, helped, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
         indptr = make_indptr(counts)
@@ -104,9 +104,9 @@ class ByLists(Ranked):
         gallery = _GalleryIndex(lists.item_ids, reader.gallery_ids)
         layout = Layout.of(np.zeros(reader.gallery_ids.size, dtype=np.int64))
         reader.attach(reader.query_ids, reader.gallery_ids, layout.column, layout.width)
-        totals = np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE
+        totals = np.cumsum(lists.depths[rows]) // LIST_ITEMS_AT_ONCE
         if reader.deepest is None:
-            totals = np.arange(rows.size) // max(1, SCORES_AT_ONCE // layout.width)
+            totals = np.arange(rows.size) // max(1, LIST_SCORES_AT_ONCE // layout.width)
         for block in _blocks(totals):
             if reader.error is not None:
                 break

@@ -71,21 +71,23 @@ class MergedJudgments:
         query_ids = _union([judged.query_ids for judged in asking])
         gallery_ids = _union([judged.gallery_ids for judged in asking])
         segments = _segments(judgments.values(), gallery_ids)
-        kept = [entries_in_own_fold(judged) for judged in judgments.values()]
-        keys = [
-            find_positions(judged.query_ids, query_ids)[0][judged.rows[entries]] * gallery_ids.size
-            + find_positions(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
-            for judged, entries in zip(judgments.values(), kept, strict=True)
-        ]
+        entries_of_tasks: list[IntArray] = []
+        keys: list[IntArray] = []
+        for judged in judgments.values():
+            entries = entries_in_own_fold(judged)
+            rows = find_positions(judged.query_ids, query_ids)[0][judged.rows[entries]]
+            columns = find_positions(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
+            entries_of_tasks.append(entries)
+            keys.append(rows * gallery_ids.size + columns)
         pairs, inverse = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
         queries, items = np.divmod(pairs, gallery_ids.size)
         if without_self == {True} and np.any(query_ids[queries] == gallery_ids[items]):
             raise DataError("a query is its own positive, but the judgments leave it out of its ranking")
         pairs_of_tasks = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
-        shares = {
-            name: Share(judged, entries, task_pairs, _competes(judged, gallery_ids, segments))
-            for (name, judged), entries, task_pairs in zip(judgments.items(), kept, pairs_of_tasks, strict=False)
-        }
+        shares: dict[str, Share] = {}
+        parts = zip(judgments.items(), entries_of_tasks, pairs_of_tasks, strict=False)
+        for (name, judged), entries, task_pairs in parts:
+            shares[name] = Share(judged, entries, task_pairs, _competes(judged, gallery_ids, segments))
         return cls(query_ids, gallery_ids, segments, queries, items, without_self == {True}, shares)
 
     def self_columns(self, column: IntArray) -> IntArray | None:

@@ -12,8 +12,8 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.scores import Options, Scores, find_twins
 from cxc_eccv.types import IntArray
 
-SCORES_AT_ONCE = 2**26
-FLAGS_AT_ONCE = 2**25
+DEVICE_SCORES_AT_ONCE = 2**26
+DEVICE_FLAGS_AT_ONCE = 2**25
 
 
 class DeviceProduct(Scores):
@@ -32,7 +32,7 @@ class DeviceProduct(Scores):
     ) -> None:
         self.height = len(rows)
         self.width = len(columns)
-        self.rows_at_once = options.block_size or max(1, min(self.height, SCORES_AT_ONCE // self.width))
+        self.rows_at_once = options.block_size or max(1, min(self.height, DEVICE_SCORES_AT_ONCE // self.width))
         self._torch = torch
         self._device = options.device
         self._self_columns = self_columns
@@ -55,7 +55,7 @@ class DeviceProduct(Scores):
     def count_rows(self, block: Any, rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:  # noqa: ANN401
         """Count pairs on the device, see :data:`cxc_eccv.ranking.counts.CountRows`."""
         counts = Counts.zeros(rows.size, bounds.size - 1)
-        size = max(1, FLAGS_AT_ONCE // self.width)
+        size = max(1, DEVICE_FLAGS_AT_ONCE // self.width)
         for start in range(0, rows.size, size):
             pairs = slice(start, start + size)
             row_tensor = self._move(rows[pairs])

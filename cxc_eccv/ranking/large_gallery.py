@@ -27,7 +27,7 @@ from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
 from cxc_eccv.types.ids import check_vector_type
 
-ROWS_AT_ONCE = 512
+TILE_ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
 
 
@@ -154,9 +154,9 @@ class LargeGallery:
         twins = np.flatnonzero(first < len(self._distinct))
         counts = np.zeros((2, self._pair_scores.size), dtype=np.int64)
         whole = np.array([0, len(tile)])
-        room = np.empty((ROWS_AT_ONCE, len(tile)), dtype=np.float32)
-        for start in range(0, len(self._rows), ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, len(self._rows)))
+        room = np.empty((TILE_ROWS_AT_ONCE, len(tile)), dtype=np.float32)
+        for start in range(0, len(self._rows), TILE_ROWS_AT_ONCE):
+            rows = slice(start, min(start + TILE_ROWS_AT_ONCE, len(self._rows)))
             block = np.matmul(self._rows[rows], tile.T, out=room[: rows.stop - start])
             block[:, twins] = self._scores[rows][:, first[twins]]
             block[:, ids.size :] = -np.inf

@@ -36,7 +36,7 @@ def test_pairs_are_counted_in_portions(device, monkeypatch):
     run = whole_number_run(N_IMAGES, N_CAPTIONS)
     requests = {"i": ("i2t", random_judgments(run, "i2t"))}
     whole = ranked(run, Options(similarity="dot", device=device)).rank_all(requests)["i"]
-    monkeypatch.setattr("cxc_eccv.ranking.device_product.FLAGS_AT_ONCE", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.device_product.DEVICE_FLAGS_AT_ONCE", 1_000)
     assert_equal_ranks(ranked(run, Options(similarity="dot", device=device)).rank_all(requests)["i"], whole)
 
 

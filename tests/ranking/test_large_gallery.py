@@ -22,7 +22,7 @@ ITEMS = 5_000
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_WIDTH", 1_000)
-    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.ROWS_AT_ONCE", 33)
+    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_ROWS_AT_ONCE", 33)
 
 
 def judged(seed=0, width=12):

@@ -75,7 +75,7 @@ def test_blocks_of_queries_do_not_show(monkeypatch):
     run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[: 5 + query % 40] for query in range(70)})
     qrels = Judgments.from_pairs(np.arange(70), gallery, np.arange(70), random.choice(gallery, 70))
     whole = ranked(run).rank_all({"task": ("t2i", qrels)})["task"]
-    monkeypatch.setattr("cxc_eccv.ranking.by_lists.ITEMS_AT_ONCE", 64)
+    monkeypatch.setattr("cxc_eccv.ranking.by_lists.LIST_ITEMS_AT_ONCE", 64)
     assert_equal_ranks(ranked(run).rank_all({"task": ("t2i", qrels)})["task"], whole)
 
 
@@ -123,7 +123,7 @@ def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
 
 def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
     """Rankings too short for it are known from the first block on; the other blocks are not even made."""
-    monkeypatch.setattr("cxc_eccv.ranking.by_lists.ITEMS_AT_ONCE", 1)
+    monkeypatch.setattr("cxc_eccv.ranking.by_lists.LIST_ITEMS_AT_ONCE", 1)
     run = RankingsRun.from_dicts(i2t={query: [7, 8] for query in range(5)})
     qrels = Judgments.from_pairs(np.arange(5), [7, 8, 9], np.arange(5), [7] * 5)
 
@@ -146,7 +146,7 @@ def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
 @pytest.mark.parametrize("items_at_once", [1, 2**18])
 def test_the_best_of_rankings_with_scores_by_hand(items_at_once, monkeypatch):
     """Top 2 of 5 items: 40 leads, then 10, 20 and 30 tie; 10 is rated and so last of these, 99 is no gallery item."""
-    monkeypatch.setattr("cxc_eccv.ranking.by_lists.ITEMS_AT_ONCE", items_at_once)
+    monkeypatch.setattr("cxc_eccv.ranking.by_lists.LIST_ITEMS_AT_ONCE", items_at_once)
     items = [99, 40, 10, 30, 20, 50]
     scores = [9.0, 8.0, 5.0, 5.0, 5.0, 1.0]
     made = RankedLists(np.array([1, 2]), np.array([0, 6, 12]), np.array(items * 2), np.array(scores * 2))

@@ -17,7 +17,7 @@ from cxc_eccv.ranking.readers.rows import RowReader
 from cxc_eccv.ranking.scores import workers
 from cxc_eccv.types import IntArray, find_positions
 
-PAIRS_AT_ONCE = 4096
+COLUMN_PAIRS_AT_ONCE = 4096
 SMALLEST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 
 
@@ -116,11 +116,11 @@ def brackets(
     centre, magnitude = np.empty((2, rows.size))
 
     def multiply(start: int) -> None:
-        part = slice(start, start + PAIRS_AT_ONCE)
+        part = slice(start, start + COLUMN_PAIRS_AT_ONCE)
         centre[part], magnitude[part] = pair_products(queries, items, rows[part], columns[part])
 
     with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
+        list(pool.map(multiply, range(0, rows.size, COLUMN_PAIRS_AT_ONCE)))
     n_terms = queries.shape[1]
     reach = magnitude * sum(n_terms * unit / (1 - n_terms * unit) for unit in (2.0**-24, 2.0**-52))
     reach += n_terms * SMALLEST_FLOAT32  # a subnormal product errs by half of the least number
@@ -133,7 +133,7 @@ BRACKET_SLACK = 5
 MOST_KEPT = 25_000_000
 KEPT_SHARE = 64
 """A reader is shallow if it needs at most 1 / KEPT_SHARE of its gallery."""
-QUERIES_AT_ONCE = 64
+COLUMN_QUERIES_AT_ONCE = 64
 
 
 class BestOfColumns:
@@ -251,11 +251,11 @@ class ColumnReaders:
         order = np.argsort(best.sizes(columns))
 
         def take(start: int) -> None:
-            queries = order[start : start + QUERIES_AT_ONCE]
+            queries = order[start : start + COLUMN_QUERIES_AT_ONCE]
             reader.take(queries, *best.lists(columns[queries]))
 
         with ThreadPoolExecutor(workers()) as pool:
-            list(pool.map(take, range(0, columns.size, QUERIES_AT_ONCE)))
+            list(pool.map(take, range(0, columns.size, COLUMN_QUERIES_AT_ONCE)))
 
     def _find_columns(self, reader: RowReader) -> IntArray:
         return self._columns[find_positions(reader.query_ids, self._column_ids)[0]]

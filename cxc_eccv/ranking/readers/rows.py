@@ -19,7 +19,7 @@ from cxc_eccv.ranking.ties import choose_top, count_pushed_out, make_keys, rank_
 from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, find_positions
 from cxc_eccv.types.ids import number_within
 
-SCORES_AT_ONCE = 2**19
+ROW_SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
@@ -54,7 +54,7 @@ class OwnRows:
         """Positions in ``query_ids`` and scores of a few rows at a time; minus infinity at items of other readers."""
         queries = self._queries[start : start + len(block)]
         needed = self.rows(block, start)[1]
-        size = max(1, SCORES_AT_ONCE // block.shape[1])
+        size = max(1, ROW_SCORES_AT_ONCE // block.shape[1])
         gaps = np.flatnonzero(np.diff(needed) > 1) + 1
         # Adjacent rows are a view of the block; if few are adjacent, one copy costs less than many strips.
         for run in np.split(needed, gaps if gaps.size * FEWEST_TOGETHER < needed.size else []):
