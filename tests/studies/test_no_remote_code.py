@@ -9,8 +9,8 @@ import entailment_models  # noqa: E402 - after the skip
 from foreign_code import REFUSED, TOKENIZER  # noqa: E402
 
 from cxc_eccv.errors import ModelError  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.options import ModelOptions  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.script import make_model  # noqa: E402
 from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402
 
 
@@ -28,4 +28,4 @@ def test_the_tokenizer_inside_a_processor_is_refused(tmp_path, bring_code):
     path = tiny_models.save(tiny_models.dual(), tmp_path / "dual")
     bring_code(path / TOKENIZER[0], TOKENIZER[1])
     with pytest.raises(ModelError, match=REFUSED):
-        starting_model(ModelArguments(pretrained=str(path)), "both")
+        make_model(ModelOptions(pretrained=str(path)), "both")

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, CLIPConfig, CLIPModel, ConvNextConfig, EfficientNetConfig, PreTrainedModel
 
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.loss import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 from cxc_eccv.studies.trainers.trainer import count_cores
 

@@ -30,6 +30,11 @@ class CaptionGroup:
     caption_ids: tuple[int, ...]
     texts: tuple[str, ...]
 
+    @property
+    def image_key(self) -> tuple[str, int]:
+        """What identifies the image."""
+        return self.photographs, self.image_id
+
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
     """Groups of captions of parts such as ``coco/val``, each image once, in the order of the raw files."""
@@ -42,7 +47,7 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
         whole = collection.all_captions if split == ALL else None
         captions = library.split(split, collection).captions if whole is None else library.read(*whole)
         for group in _group(collection.photographs, captions):
-            key = group.photographs, group.image_id
+            key = group.image_key
             groups[key] = _join(groups[key], group) if key in groups else group
     return list(groups.values())
 

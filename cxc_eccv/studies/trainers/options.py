@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser, TrainingArguments
 
 from cxc_eccv.studies.trainers.model_card import Settings
 
 
-def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
-    """A field of such a dataclass, with its default and its help; lists are copied for each instance."""
-    metadata = {"help": text, **({"aliases": list(aliases)} if aliases else {})}
+def option(
+    default: Any,  # noqa: ANN401 - as of dataclasses.field
+    text: str,
+    *,
+    aliases: Sequence[str] = (),
+    shapes: bool = True,
+) -> Any:  # noqa: ANN401 - likewise
+    """A field of such a dataclass, with its default and its help; lists are copied for each instance.
+
+    ``shapes`` says whether a run with another value is another run: options that compare equal go on from each other's
+    checkpoints.
+    """
+    metadata: dict[str, Any] = {"help": text}
+    if aliases:
+        metadata["aliases"] = list(aliases)
     if isinstance(default, list):
-        return field(default_factory=default.copy, metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return field(default_factory=default.copy, metadata=metadata, compare=shapes)
+    return field(default=default, metadata=metadata, compare=shapes)
 
 
 FURTHER_OPTIONS = (
@@ -25,23 +37,32 @@ FURTHER_OPTIONS = (
     " --gradient-checkpointing and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
 )
 
-NAMES: Mapping[Any, str] = {int: "INT", float: "FLOAT"}
+TYPE_NAMES: Mapping[Any, str] = {int: "INT", float: "FLOAT"}
 """Types of options to their names in the help."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
-    """The options of ``cxc-eccv train NAME``: dataclasses, whose ``_argument_group_name`` is their heading.
+OptionsT = TypeVar("OptionsT")
 
-    ``presets`` maps the names for ``--preset`` to new defaults of options.
+
+@dataclass(frozen=True, slots=True)
+class CommandLine(Generic[OptionsT]):
+    """The options of ``cxc-eccv train NAME``: a dataclass, or a NamedTuple of several.
+
+    The ``_argument_group_name`` of a dataclass is its heading in the help. ``presets`` maps the names for ``--preset``
+    to new defaults of options.
     """
 
     name: str
-    kinds: Sequence[type]
+    options: type[OptionsT]
     presets: Mapping[str, Settings] = field(default_factory=dict)
 
-    def read(self, command: Sequence[str]) -> tuple[Any, ...]:
-        """Parse a command line into one dataclass of each kind."""
+    @property
+    def kinds(self) -> Sequence[type]:
+        """The dataclasses."""
+        return [self.options] if is_dataclass(self.options) else list(get_type_hints(self.options).values())
+
+    def read(self, command: Sequence[str]) -> OptionsT:
+        """Parse a command line; the script checks what it says."""
         parser = HfArgumentParser(
             list(self.kinds),  # type: ignore[arg-type] # its annotation only allows instances
             prog=f"cxc-eccv train {self.name}",
@@ -57,7 +78,7 @@ class CommandLine:
         *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
         if unknown:
             parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
-        return tuple(arguments)
+        return arguments[0] if is_dataclass(self.options) else self.options(*arguments)
 
     def _describe_options(self, parser: HfArgumentParser) -> None:
         """Hide what transformers declares, show an option once, and its default unless its help has it."""
@@ -72,7 +93,7 @@ class CommandLine:
                 continue
             action.option_strings = [flag for flag in action.option_strings if "_" not in flag]
             action.metavar = (
-                None if action.choices else "BOOL" if action.nargs == "?" else NAMES.get(action.type, "TEXT")
+                None if action.choices else "BOOL" if action.nargs == "?" else TYPE_NAMES.get(action.type, "TEXT")
             )
             if action.default not in (None, False, []) and "efault: " not in str(action.help):
                 shown = " ".join(map(str, action.default)) if isinstance(action.default, list) else action.default

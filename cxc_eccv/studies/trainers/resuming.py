@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +38,24 @@ SHAPING = (
     "fp16",
     "world_size",
 )
-"""Training arguments that the weights depend on."""
+"""Options of transformers that the weights depend on."""
 
 
-def identify_run(
-    arguments: Sequence[Any], training: TrainingArguments, names: Sequence[str], unused: Collection[str]
-) -> Settings:
-    """The options of dataclasses that weights depend on, without the unused ones, and these names of the training."""
-    options = {key: value for kind in arguments for key, value in asdict(kind).items() if key not in unused}
-    shaping = {key: getattr(training, key) for key in (*SHAPING, *names)}
-    identity: Settings = json.loads(json.dumps({**options, **shaping}))
+def identify_run(*options: Any) -> Settings:  # noqa: ANN401 - dataclasses of options
+    """The options that shape a run: those of ``option(shapes=True)``, and some of transformers' TrainingArguments."""
+    shaping: dict[str, Any] = {}
+    for each in options:
+        shaping |= {name: getattr(each, name) for name in _list_shaping(type(each))}
+    identity: Settings = json.loads(json.dumps(shaping))
     return identity
+
+
+def _list_shaping(kind: Any) -> list[str]:  # noqa: ANN401 - a dataclass
+    """The names of the options of a dataclass that shape a run."""
+    if not issubclass(kind, TrainingArguments):
+        return [one.name for one in fields(kind) if one.compare]
+    inherited = {one.name for one in fields(TrainingArguments)}
+    return [*SHAPING, *(one.name for one in fields(kind) if one.compare and one.name not in inherited)]
 
 
 def train_resumably(trainer: Trainer, identity: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Token ids of captions."""
+"""Tokenizers and processors, and token ids of captions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cxc_eccv.encoding.processes import current_processes
+from cxc_eccv.errors import TowerMissing
 
 # Tokenizers and processors of transformers share no type.
 AnyTokenizer = Any
@@ -26,3 +27,19 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captio
         for row, ids in zip(longer, cut, strict=True):
             whole[row] = ids
     return whole
+
+
+def find_tokenizer(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
+    """A tokenizer, or that of a processor; TowerMissing without one."""
+    tokenizer = getattr(processing, "tokenizer", processing)
+    if not hasattr(tokenizer, "pad"):
+        raise TowerMissing(f"{type(processing).__name__} has no tokenizer: the model has no text side")
+    return tokenizer
+
+
+def find_image_processor(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
+    """The image processor of a processor; TowerMissing without one."""
+    processor = getattr(processing, "image_processor", None)
+    if processor is None:
+        raise TowerMissing(f"{type(processing).__name__} has no image processor: the model has no image side")
+    return processor

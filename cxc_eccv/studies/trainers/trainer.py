@@ -1,4 +1,4 @@
-"""The Trainer of the training scripts, and its arguments."""
+"""The Trainer of the training scripts, its options, and the values of all its processes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
+from torch import distributed
 from torch.utils.data import DataLoader, Sampler
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.studies.trainers.options import option
 
@@ -129,13 +131,13 @@ class WholeTrainer(Trainer):
 
 
 @dataclass
-class ScriptArguments(TrainingArguments):
+class TrainerOptions(TrainingArguments):
     """``TrainingArguments`` with the defaults of the scripts."""
 
     _argument_group_name = "training"
 
     dataloader_num_workers: int | None = option(  # type: ignore[assignment] # Trainer sees a number
-        None, "Processes that load images. Default: one a core, at most 8; 0 for few images, or none."
+        None, "Processes that load images. Default: one a core, at most 8; 0 for few images, or none.", shapes=False
     )
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
@@ -149,7 +151,15 @@ class ScriptArguments(TrainingArguments):
     ddp_find_unused_parameters: bool | None = True
 
     def __post_init__(self) -> None:
-        """Raise InvalidOption for the path of a checkpoint, which these scripts find by themselves."""
+        self._workers_are_open = self.dataloader_num_workers is None
+        if self.dataloader_num_workers is None:
+            self.dataloader_num_workers = 0
+        if getattr(self, "activation_checkpointing", False) is None:  # its newer name, which warns of the older
+            self.activation_checkpointing = self.gradient_checkpointing
+        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
+
+    def check(self) -> None:
+        """Raise InvalidOption for options of transformers that these scripts do not go with."""
         if self.resume_from_checkpoint is not None:
             raise InvalidOption(
                 "--resume-from-checkpoint is not supported: a run resumes from the newest checkpoint of its "
@@ -160,12 +170,6 @@ class ScriptArguments(TrainingArguments):
                 "--auto-find-batch-size is not supported, as the loss depends on the batch: lower "
                 "--per-device-train-batch-size"
             )
-        self._workers_are_open = self.dataloader_num_workers is None
-        if self.dataloader_num_workers is None:
-            self.dataloader_num_workers = 0
-        if getattr(self, "activation_checkpointing", False) is None:  # its newer name, which warns of the older
-            self.activation_checkpointing = self.gradient_checkpointing
-        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
     def choose_workers(self, images: int) -> None:
         """Set the number of workers, unless it is given, for so many images to decode in an epoch; they persist."""
@@ -196,3 +200,32 @@ class EpochCallback(TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
         """Set the epoch before its first batch is drawn."""
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
+
+
+class _AllGather(torch.autograd.Function):
+    """Concatenates the values of all processes; the gradient of this process's part is summed over them."""
+
+    @staticmethod
+    def forward(_context: Any, values: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
+        parts = [torch.empty_like(values) for _ in range(current_processes().count)]
+        distributed.all_gather(parts, values)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
+        total = gradient.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)
+        processes = current_processes()
+        return total.chunk(processes.count)[processes.rank]
+
+
+def gather(values: torch.Tensor) -> torch.Tensor:
+    """(processes x K, ...) the (K, ...) values of all processes, by rank, to use as negatives everywhere.
+
+    Gradients from the losses of other processes are summed; data-parallel training then averages over processes, so
+    training on K rows per process equals training on all rows in one process. K must be equal on all processes.
+    """
+    if current_processes().count == 1:
+        return values
+    gathered: torch.Tensor = _AllGather.apply(values.contiguous())  # type: ignore[no-untyped-call] # torch's own
+    return gathered

@@ -10,15 +10,15 @@ import transformers
 from dual_encoder_models import TEXT, config, inputs
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions
 from cxc_eccv.studies.trainers.trainer import check_checkpointing
 
 pytestmark = pytest.mark.thorough
 
 
 def checkpointed(folder):
-    return DualEncoderTrainingArguments(output_dir=str(folder), use_cpu=True, activation_checkpointing=True)
+    return TrainingOptions(output_dir=str(folder), use_cpu=True, activation_checkpointing=True)
 
 
 def dual(image, *, freeze_text):

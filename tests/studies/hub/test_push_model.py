@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel
 
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.starting import text_backbone
+from cxc_eccv.studies.baselines.dual_encoder.model import text_backbone
 from cxc_eccv.sources.library import Library
 
 text, tokenizer = text_backbone("sample")
@@ -32,12 +32,12 @@ def test_a_pushed_model_comes_back_equal(hub, client):
 
 
 PUSH_CLASSIFIER = """
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.options import LossOptions, ModelOptions
+from cxc_eccv.studies.baselines.entailment_classifier.model import make_model
 from cxc_eccv.studies.entailment.scoring import load_classifier
 
 parts = dict(text_model="sample", visual_text_model="sample", image_model="sample")
-model, processor = starting_model(ModelArguments(**parts), ObjectiveArguments())
+model, processor = make_model(ModelOptions(**parts), LossOptions())
 model.config.threshold = 0.25
 model.push_to_hub("org/entails")
 processor.push_to_hub("org/entails")

@@ -1,10 +1,11 @@
-"""Training rows of the character GRU: several captions of an image as characters, and its features if any."""
+"""The captions of the character GRU: groups of an image, features, characters, rows, batches, held-out images."""
 
 from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,12 +17,17 @@ from torch.utils.data import Dataset, Sampler
 from transformers import PreTrainedTokenizerFast
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
+from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model, text_encoder
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, part_images
+from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups, held_out_recalls, part_images
 from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.image_features import ImageFeatures
 from cxc_eccv.studies.trainers.tokens import AnyTokenizer, token_ids
+from cxc_eccv.studies.trainers.trainer import AnyModel
+from cxc_eccv.types import Embeddings
 
 Draw = tuple[int, int, int]
 """Epoch, image, and index of the image's row."""
@@ -30,6 +36,75 @@ PADDING = "<pad>"
 UNKNOWN = "<unk>"
 
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+SELECTION = "selection"
+"""Name of the measure that chooses among snapshots."""
+
+
+def read_groups(library: Library, names: Sequence[str], *, coco_tokens: bool) -> list[CaptionGroup]:
+    """Captions of parts named as for :func:`caption_groups`; those of COCO as tokens, if so wanted."""
+    groups = caption_groups(library, names)
+    if not coco_tokens:
+        return groups
+    return [
+        replace(group, texts=tuple(map(coco_text, group.texts))) if group.photographs == COCO.photographs else group
+        for group in groups
+    ]
+
+
+def refuse_shared(groups: Sequence[CaptionGroup], image_keys: Set[tuple[str, int]], options: str) -> None:
+    """Raise InvalidOption if groups have one of these images; ``options`` names where they are."""
+    both = [group.image_id for group in groups if group.image_key in image_keys]
+    if both:
+        raise InvalidOption(
+            f"{len(both)} images are in {options}, the first: {both[0]}; give parts without common images"
+        )
+
+
+def coco_text(text: str) -> str:
+    """A COCO caption in the paper's form: lower case without ASCII punctuation, with a full stop."""
+    return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
+
+
+def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """Groups to train on, and ``count`` evenly spaced others to select snapshots by."""
+    if not 0 < count < len(groups):
+        raise InvalidOption(
+            f"cannot hold out {count} of {len(groups)} images; hold out at least one, and keep one to train on"
+        )
+    places = {place * len(groups) // count for place in range(count)}
+    train = [group for place, group in enumerate(groups) if place not in places]
+    return train, [groups[place] for place in sorted(places)]
+
+
+def extract_features(model: str, library: Library, parts: Sequence[str], folder: str | Path, output: Path) -> Path:
+    """The file with features of the images of these parts: the mean of a model's pooled features over ten crops.
+
+    A file with the same features is reused, and an interrupted extraction is resumed.
+    """
+    photographs = ImageFolder(folder)
+    files = dict[int, Path]()
+    for (_, number), name in part_images(library, parts).items():
+        files[number] = photographs.find(name) or photographs.folder / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    encode_once(load_model(model), output, images=files.items(), encoding=Encoding(batch_size=8, ten_crops=TenCrops()))
+    return output
+
+
+def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
+    """A tokenizer of all characters in the texts, including capitals and punctuation."""
+    known = sorted(set().union(*map(set, texts)))
+    vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PADDING,
+        unk_token=UNKNOWN,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )
 
 
 class CoCaptions(Dataset[Row]):
@@ -88,17 +163,6 @@ def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
     return batch
 
 
-def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """Groups to train on, and ``count`` evenly spaced others to select snapshots by."""
-    if not 0 < count < len(groups):
-        raise InvalidOption(
-            f"cannot hold out {count} of {len(groups)} images; hold out at least one, and keep one to train on"
-        )
-    places = {place * len(groups) // count for place in range(count)}
-    train = [group for place, group in enumerate(groups) if place not in places]
-    return train, [groups[place] for place in sorted(places)]
-
-
 class SharedBatches(Sampler[list[Draw]]):
     """The batches of an epoch, with every row of every image once; each process yields its part.
 
@@ -148,36 +212,30 @@ class SharedBatches(Sampler[list[Draw]]):
         return share if share * self.processes > 1 else 0
 
 
-def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
-    """A tokenizer of all characters in the texts, including capitals and punctuation."""
-    known = sorted(set().union(*map(set, texts)))
-    vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
-    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PADDING,
-        unk_token=UNKNOWN,
-        model_max_length=max_length,
-        model_input_names=["input_ids", "attention_mask"],
-        clean_up_tokenization_spaces=False,
-    )
+class HeldOut:
+    """Measures R@1, R@5 and R@10 on held-out images; the mean of R@10 over the directions selects snapshots."""
 
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokenizer: AnyTokenizer,
+        features: ImageFeatures | None = None,
+    ) -> None:
+        self.texts = [text for group in groups for text in group.texts]
+        token_ids(tokenizer, self.texts, "held-out captions")
+        self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
+        self.directions = ("t2t",) if features is None else ("i2t", "t2i")
+        self.tokenizer = tokenizer
+        self.features = features
+        self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
 
-def coco_text(text: str) -> str:
-    """A COCO caption in the paper's form: lower case without ASCII punctuation, with a full stop."""
-    return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
-
-
-def extract_features(model: str, library: Library, parts: Sequence[str], folder: str | Path, output: Path) -> Path:
-    """The file with features of the images of these parts: the mean of a model's pooled features over ten crops.
-
-    A file with the same features is reused, and an interrupted extraction is resumed.
-    """
-    photographs = ImageFolder(folder)
-    files = dict[int, Path]()
-    for (_, number), name in part_images(library, parts).items():
-        files[number] = photographs.find(name) or photographs.folder / name
-    output.parent.mkdir(parents=True, exist_ok=True)
-    encode_once(load_model(model), output, images=files.items(), encoding=Encoding(batch_size=8, ten_crops=TenCrops()))
-    return output
+    def __call__(self, model: AnyModel) -> dict[str, float]:
+        """Name to value, as fractions."""
+        encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
+        images = None
+        if self.features is not None:
+            images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
+        run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
+        recalls = held_out_recalls(run, self.owners, self.directions, depths=[1, 5, 10])
+        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.directions]))
+        return {SELECTION: selection, **recalls}

@@ -1,26 +1,35 @@
-"""The character GRU, its loss and its ensemble, which embed captions and precomputed image features."""
+"""The character GRU, its snapshots and their ensemble, which embed captions and precomputed image features."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedModel, TrainerCallback
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.baselines.char_gru.data import SELECTION
+from cxc_eccv.studies.baselines.char_gru.loss import hinge_loss_of_views
 from cxc_eccv.studies.trainers.backbones import encode_by_length
 from cxc_eccv.studies.trainers.portable import PortableConfig
+from cxc_eccv.studies.trainers.tokens import AnyTokenizer
+from cxc_eccv.writing import replaced_file
 
 UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 ROWS = 128
 """Captions per batch of encoding."""
+
+SNAPSHOTS = "snapshots"
+SCORES = "snapshots.json"
+"""The folder of the snapshots within that of a run, and the file of their scores in it."""
 
 
 class CharGruConfig(PortableConfig):
@@ -201,35 +210,6 @@ class MaxPooling(nn.Module):
         return states.masked_fill(~present[:, :, None], -torch.inf).amax(dim=1)
 
 
-def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
-    r"""Mean over the ordered pairs of two different rows of a batch, in float32.
-
-    ``max(0, cos(l_i, r_j) - cos(l_i, r_i) + margin) + max(0, cos(r_i, l_j) - cos(r_i, l_i) + margin)`` for ``i != j``,
-    where row i of one side, (N, D) unit vectors, belongs to row i of the other. The paper prints the sum; the mean
-    differs by a factor that does not change Adam's steps, and does not grow with the batch.
-
-    References:
-        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
-
-    Example:
-        >>> left = torch.eye(2)
-        >>> round(float(hinge_loss(left, left)), 3), round(float(hinge_loss(left, left.flip(0))), 3)
-        (0.0, 2.4)
-    """
-    similarity = left.float() @ right.float().T
-    match = similarity.diagonal()
-    onward = (similarity - match[:, None] + margin).clamp(min=0)
-    back = (similarity - match[None, :] + margin).clamp(min=0)
-    different = ~torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
-    return (onward + back)[different].mean()
-
-
-def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """Mean over all pairs of views: (N, D) unit vectors of a caption of each of N images, or of the images."""
-    losses = [hinge_loss(left, right, margin) for left, right in combinations(views, 2)]
-    return torch.stack(losses).mean()
-
-
 class CharGruEnsembleConfig(PortableConfig):
     """The number of members, their common configuration, and whether they read COCO's captions as tokens."""
 
@@ -295,6 +275,57 @@ class CharGruEnsemble(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Do nothing: members initialise themselves."""
+
+
+class CycleCallback(TrainerCallback):
+    """Saves the model and its score after the evaluation at the end of every cycle, in ``snapshots``."""
+
+    def __init__(self, folder: Path, cycle: int, tokenizer: AnyTokenizer) -> None:
+        self.folder = folder / SNAPSHOTS
+        self.cycle = cycle
+        self.tokenizer = tokenizer
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """Save on the first process if a cycle ends; ``cycle`` is in steps."""
+        if state.global_step % self.cycle or not state.is_world_process_zero:
+            return
+        name = f"step-{state.global_step:06d}"
+        others["model"].save_pretrained(self.folder / name)
+        self.tokenizer.save_pretrained(self.folder / name)
+        scores = read_scores(self.folder) | {name: others["metrics"][f"eval_{SELECTION}"]}
+        with replaced_file(self.folder / SCORES) as part:
+            part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+
+
+def read_scores(folder: Path) -> dict[str, float]:
+    """The name of every snapshot to the mean R@10 that it is chosen by."""
+    path = folder / SCORES
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
+    """Folders of the snapshots with the highest scores, the best first; of equal ones the latest."""
+    scores = read_scores(folder)
+    ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+    return [folder / name for name in ranked[:count]]
+
+
+LOADING = """\
+from transformers import AutoModel, AutoTokenizer
+
+model = AutoModel.from_pretrained("FOLDER", trust_remote_code=True)
+tokenizer = AutoTokenizer.from_pretrained("FOLDER", trust_remote_code=True)
+inputs = tokenizer(["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+LOADING_FEATURES = """\
+import numpy
+import torch
+
+features = torch.from_numpy(numpy.load("image_features.npz")["image_embeddings"])
+vectors = model.get_image_features(features).pooler_output
+"""
+"""Code that uses an ensemble without this package."""
 
 
 AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)

@@ -1,15 +1,10 @@
-"""The training data of a run: pairs that each epoch draws anew, their tokens and images, and batches of them.
-
-Of the embedded sample a picture still matches its caption if a colour is exchanged in both, or if the picture is
-mirrored and left and right are exchanged in the caption. So a model learns shapes and colours independently from a
-hundred drawings.
-"""
+"""The training data of a dual encoder: pairs that each epoch draws anew, their batches, and further positives."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,19 +12,34 @@ import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from scipy.sparse import csr_matrix
 from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.image_columns import ImageFolder
+from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.images import open_picture
-from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.judgments.merging import merged_qrels
+from cxc_eccv.report import Report
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.collections.collection import find_collection
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import MinedPairs
 from cxc_eccv.sources.reading import read_lines
-from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.studies.trainers.caption_groups import (
+    ALL,
+    CaptionGroup,
+    caption_groups,
+    held_out_recalls,
+    part_images,
+    parts_of,
+)
+from cxc_eccv.studies.trainers.enhanced import Row, WeakBatches
 from cxc_eccv.studies.trainers.image_features import ImageFeatures
-from cxc_eccv.studies.trainers.tokens import AnyTokenizer, Processing, token_ids
-from cxc_eccv.types import IntArray
+from cxc_eccv.studies.trainers.tokens import Processing, find_tokenizer, token_ids
+from cxc_eccv.studies.trainers.trainer import AnyModel
+from cxc_eccv.types import Embeddings, IntArray, Judgments, find_positions
 
 
 class TrainingPairs(Dataset[Row]):
@@ -159,22 +169,6 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
     return [paths[name] for name in file_names]
 
 
-def find_tokenizer(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
-    """A tokenizer, or that of a processor; TowerMissing without one."""
-    tokenizer = getattr(processing, "tokenizer", processing)
-    if not hasattr(tokenizer, "pad"):
-        raise TowerMissing(f"{type(processing).__name__} has no tokenizer: the model has no text side")
-    return tokenizer
-
-
-def find_image_processor(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
-    """The image processor of a processor; TowerMissing without one."""
-    processor = getattr(processing, "image_processor", None)
-    if processor is None:
-        raise TowerMissing(f"{type(processing).__name__} has no image processor: the model has no image side")
-    return processor
-
-
 class LoadedItems(NamedTuple):
     """Items, and the pixels of their images if any."""
 
@@ -223,94 +217,221 @@ class PairCollator:
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
 
 
-COLOURS = {
-    "red": (208, 52, 58),
-    "orange": (242, 140, 40),
-    "yellow": (248, 208, 56),
-    "green": (62, 152, 84),
-    "blue": (48, 108, 196),
-    "purple": (126, 74, 164),
-    "pink": (244, 150, 186),
-    "black": (46, 48, 60),
-    "cream": (250, 236, 196),
-    "grey": (190, 192, 196),
-    "mint": (172, 234, 206),
-    "lilac": (214, 198, 244),
-}
-"""Colours of the sample's shapes, then of its backgrounds."""
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """Scores a model in training on splits of COCO and on held-out pairs.
 
-SHAPES = 8
-"""The number of colours of shapes; colours of shapes and of backgrounds are exchanged separately."""
+    A model without an image tower has no folder of ``images``; the vectors of its images, if any, are ``features``. The
+    mean R@10 over the ``directions`` that are trained selects the checkpoint.
+    """
 
-NEAR = 43
-"""Pixels farther than this from all colours, such as edges, are not changed."""
+    library: Library
+    processing: Processing
+    directions: Sequence[str]
+    images: str | None
+    features: ImageFeatures | None = None
 
-FARTHEST = 5
-"""The largest shift of a picture in pixels."""
+    def report(self, model: AnyModel, split: str) -> Report:
+        """The report of a model on a split."""
+        run = self._encode_split(model, split)
+        return evaluate(run, split=split, data_dir=self.library, per_query=True, progress=False)
 
-MIRRORED = {"left": "right", "right": "left"}
-VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
+    def measure_validation(self, model: AnyModel) -> dict[str, float]:
+        """Report keys to values on the validation split, and ``recall_at_10``."""
+        run = self._encode_split(model, "validation")
+        has_images = "i2t" in self.directions
+        tasks = ["cxc/i2t", "cxc/t2i", "cxc/t2t", "cxc/sts", "cxc/sits"] if has_images else ["cxc/t2t", "cxc/sts"]
+        report = evaluate(run, tasks, split="validation", data_dir=self.library, confidence=None, progress=False)
+        trained = [report.scores[f"cxc/{direction}/recall_at_10"] for direction in self.directions]
+        return {**report.scores, "recall_at_10": sum(trained) / len(trained)}
 
+    def measure_held_out(self, held: TrainingPairs, model: AnyModel) -> dict[str, float]:
+        """R@10 on held-out images of every direction, and ``recall_at_10``."""
+        texts = [text for group in held.groups for text in group.texts]
+        owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
+        images = None if held.image_paths is None else enumerate(held.image_paths)
+        run = self._encode(model, images, list(enumerate(texts)))
+        if self.features is not None:
+            run = replace(run, images=Embeddings(np.arange(len(held)), self.features.of(held.groups)))
+        recalls = held_out_recalls(run, owners, self.directions, depths=[10])
+        measures = {f"held_out/{name}": recall for name, recall in recalls.items()}
+        return {**measures, "recall_at_10": sum(recalls.values()) / len(recalls)}
 
-class RecolouredPairs(Dataset[Row]):
-    """Augmented training pairs of the embedded sample; the draw depends only on seed, epoch and image."""
+    def _encode_split(self, model: AnyModel, split: str) -> EmbeddingsRun:
+        """All captions of a split of COCO, and all its images if the model has an image side."""
+        content = self.library.split(split)
+        files = None
+        if self.images is not None:
+            paths = image_paths(content.images["file_name"].to_pylist(), self.images)
+            files = zip(content.image_ids.tolist(), paths, strict=True)
+        run = self._encode(model, files, content.captions)
+        if self.features is None:
+            return run
+        return replace(run, images=Embeddings(content.image_ids, self.features.of_ids(content.image_ids)))
 
-    def __init__(self, pairs: TrainingPairs, tokenizer: AnyTokenizer) -> None:
-        self.pairs = pairs
-        self.groups = pairs.groups
-        self._tokenizer = tokenizer
-        self._texts = [text for group in pairs.groups for text in group.texts]
-        self._pictures: dict[int, tuple[NDArray[np.uint8], NDArray[np.int64]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, draw: tuple[int, ...]) -> Row:
-        item = self.pairs[draw]
-        random = np.random.default_rng([self.pairs.seed, *draw, 1])
-        order = np.concatenate([random.permutation(SHAPES), SHAPES + random.permutation(len(COLOURS) - SHAPES)])
-        mirror = bool(random.integers(2))
-        shift = random.integers(-FARTHEST, FARTHEST + 1, size=2)
-        names = list(COLOURS)
-        words = {name: names[new] for name, new in zip(names, order.tolist(), strict=True)}
-        texts = [reword(self._texts[position], words | (MIRRORED if mirror else {})) for position in item["text_index"]]
-        pixels = recolour(*self._picture(item), order)
-        image = Image.fromarray(_move(pixels[:, ::-1] if mirror else pixels, *shift.tolist()))
-        return item | {"texts": token_ids(self._tokenizer, texts), "image": image}
-
-    def _picture(self, item: Row) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        index = item["image_index"]
-        if index not in self._pictures:
-            pixels = np.asarray(open_picture(item["image_path"]).image)
-            self._pictures[index] = pixels, nearest_colours(pixels)
-        return self._pictures[index]
+    def _encode(self, model: AnyModel, images: Any, captions: Any) -> EmbeddingsRun:  # noqa: ANN401 - as encode says
+        encoding = Encoding(batch_size=128)
+        return encode(
+            model, images=images, captions=captions, processor=self.processing, encoding=encoding, progress=False
+        )
 
 
-def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """(H, W) index in :data:`COLOURS` of each of (H, W, 3) RGB pixels; -1 for other colours."""
-    distances = np.linalg.norm(pixels[:, :, None].astype(np.float64) - VALUES, axis=-1)
-    return np.where(distances.min(axis=-1) < NEAR, distances.argmin(axis=-1), -1)
+@dataclass(frozen=True, slots=True)
+class BatchPositives:
+    """The positives of a batch: the items of a pair, and those of judgments.
+
+    ``mark`` takes positions among all training captions or images; ``offset`` is the column of the first row's pair.
+    """
+
+    text_text: csr_matrix | None = None
+    image_text: csr_matrix | None = None
+
+    @classmethod
+    def judged(cls, library: Library, split: str, groups: Sequence[CaptionGroup]) -> BatchPositives:
+        """Positives of the task ``cxc`` in a split; groups of other collections and splits match only themselves."""
+        judged = library.split(split)
+        inside = [(group, group.photographs == judged.collection.photographs) for group in groups]
+        images = np.array([group.image_id if is_inside else -1 for group, is_inside in inside])
+        texts = np.array([number if is_inside else -1 for group, is_inside in inside for number in group.caption_ids])
+        text_text = _matrix(merged_qrels(judged, "t2t"), texts, texts)
+        return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(judged, "i2t"), images, texts))
+
+    @classmethod
+    def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
+        """Captions of each image, by origin or an (I, T) matrix of weak positives, and captions that share an image."""
+        sizes = [len(group.texts) for group in groups]
+        count = sum(sizes)
+        owners = np.repeat(np.arange(len(groups)), sizes)
+        written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
+        image_text = written.maximum(weak)
+        text_text = csr_matrix(written.T @ image_text)
+        return cls(text_text.maximum(text_text.T), image_text)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any two items match."""
+        return any(matrix is not None and matrix.nnz for matrix in (self.text_text, self.image_text))
+
+    def united(self, other: BatchPositives) -> BatchPositives:
+        """The positives of either of two."""
+        return BatchPositives(
+            *(
+                mine if theirs is None else theirs if mine is None else mine.maximum(theirs)
+                for mine, theirs in ((self.text_text, other.text_text), (self.image_text, other.image_text))
+            )
+        )
+
+    def mark(self, direction: str, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
+        """(K, N) whether queries (rows) and items (columns) match, in the direction ``i2t``, ``t2i`` or ``t2t``."""
+        marks = torch.zeros(len(rows), len(columns), dtype=torch.bool)
+        queries = rows.cpu().numpy()
+        items = columns.cpu().numpy()
+        if direction == "t2t" and self.text_text is not None:
+            marks |= torch.from_numpy(self.text_text[queries][:, items].toarray())
+        elif direction == "i2t" and self.image_text is not None:
+            marks |= torch.from_numpy(self.image_text[queries][:, items].toarray())
+        elif direction == "t2i" and self.image_text is not None:
+            marks |= torch.from_numpy(self.image_text[items][:, queries].toarray().T)
+        pairs = torch.arange(len(rows))
+        marks[pairs, pairs + offset] = True
+        return marks.to(rows.device)
 
 
-def recolour(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` replaced by colour ``order[i]``."""
-    changes = np.concatenate([VALUES[order] - VALUES, [[0, 0, 0]]])
-    return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
+def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
+    """The judgments between training items."""
+    matrix = csr_matrix(
+        (np.ones(judgments.indices.size, dtype=bool), judgments.indices, judgments.indptr),
+        shape=(judgments.query_ids.size, judgments.gallery_ids.size),
+    )
+    chosen = _picks(rows, judgments.query_ids) @ matrix @ _picks(columns, judgments.gallery_ids).T
+    return csr_matrix(chosen).astype(bool)
 
 
-def reword(text: str, words: Mapping[str, str]) -> str:
-    """The text with words replaced, capitals kept, and the right ``a`` or ``an``."""
-
-    def exchange(match: re.Match[str]) -> str:
-        word = words.get(match[0].lower(), match[0].lower())
-        return word.capitalize() if match[0][0].isupper() else word
-
-    text = re.sub(r"[A-Za-z]+", exchange, text)
-    text = re.sub(r"\b([Aa])n (?=[^aeiou])", r"\1 ", text)
-    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
+def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
+    """(ids, known ids) whether they are equal."""
+    places, known = find_positions(ids, known_ids)
+    rows = np.flatnonzero(known)
+    ones = np.ones(rows.size, dtype=bool)
+    return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
 
 
-def _move(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
-    height, width = pixels.shape[:2]
-    rows, columns = (np.clip(np.arange(size) - step, 0, size - 1) for size, step in ((height, down), (width, across)))
-    return np.ascontiguousarray(pixels[rows][:, columns])
+@dataclass(frozen=True, slots=True)
+class WeakPositives:
+    """Weak positives among training images and captions, as an (I, T) bool matrix over the groups."""
+
+    matrix: csr_matrix
+    groups: Sequence[CaptionGroup]
+
+    @classmethod
+    def read(
+        cls, library: Library, names: Sequence[str], groups: Sequence[CaptionGroup], *, files: int
+    ) -> WeakPositives:
+        """Read the mined pairs of these parts, so many files; a warning counts pairs outside the training data."""
+        mined = read_mined(library, names)
+        if len(mined) < files:
+            raise InvalidOption(
+                f"--train-on {' '.join(names)}: only {len(mined)} of {files} files of weak positives are of these "
+                "parts. Mine these parts, or leave out the other files"
+            )
+        sizes = [len(group.texts) for group in groups]
+        places = [_find(each, groups, sizes) for each in mined]
+        rows, columns, known = (np.concatenate(column) for column in zip(*places, strict=True))
+        if not known.all():
+            warnings.warn(
+                f"{int((~known).sum())} of {len(known)} weak positives have an image or a caption outside the training "
+                "data and are left out",
+                stacklevel=2,
+            )
+        is_own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
+        rows = rows[known & ~is_own]
+        columns = columns[known & ~is_own]
+        if np.unique(rows).size < 2:
+            raise InvalidOption(
+                f"only {np.unique(rows).size} training images have weak positives, and a batch needs two. Mine with a "
+                "larger --top-k or a lower threshold"
+            )
+        matrix = csr_matrix((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(len(groups), sum(sizes)))
+        return cls(matrix, groups)
+
+    def make_batches(
+        self,
+        dataset: Any,  # noqa: ANN401 - training pairs, plain or recoloured
+        collate: PairCollator,
+        *,
+        use: str,
+        alpha: float,
+        size: int,
+        seed: int,
+    ) -> WeakBatches | None:
+        """Batches of weak positives for a use of ``--weak-positives-as``, if it has any; ``alpha`` may weight them."""
+        if use == "multi_positive" or not alpha:
+            return None
+
+        def load(pairs: list[tuple[int, int]], step: int) -> LoadedItems:
+            return collate.load([dataset[step, image, text] for image, text in pairs])
+
+        def join(parts: list[LoadedItems]) -> Row:
+            batch: Row = collate.collate(parts)
+            return batch | {"weight": alpha} if use == "weight" else batch
+
+        captions = np.split(self.matrix.indices, self.matrix.indptr[1:-1])
+        return WeakBatches(dict(enumerate(captions)), load, join, size=size, seed=seed)
+
+
+def read_mined(library: Library, names: Sequence[str]) -> list[MinedPairs]:
+    """The mined pairs that the library was opened with, of parts such as ``coco/train``."""
+    mined = [library.split(split, name).mined() for name, split in parts_of(names) if split != ALL]
+    return [pairs for pairs in mined if pairs is not None]
+
+
+def _find(
+    mined: MinedPairs, groups: Sequence[CaptionGroup], sizes: Sequence[int]
+) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
+    """(P,) indices of the images and of the captions among those of the groups, and whether both are among them."""
+    photographs = find_collection(mined.collection).photographs
+    inside = [group.photographs == photographs for group in groups]
+    images = np.where(inside, [group.image_id for group in groups], -1)
+    texts = np.where(np.repeat(inside, sizes), [number for group in groups for number in group.caption_ids], -1)
+    rows, has_image = find_positions(mined.table["image_id"].to_numpy(), images)
+    columns, has_text = find_positions(mined.table["caption_id"].to_numpy(), texts)
+    return rows, columns, has_image & has_text

@@ -1,26 +1,49 @@
-"""DualEncoderConfig and DualEncoderModel: the dual encoders of the CxC paper over any text and image backbone."""
+"""The dual encoders of the CxC paper over any text and image backbone: built, loaded, and saved in two forms."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import nn
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING,
+    AutoConfig,
+    AutoImageProcessor,
+    AutoModel,
+    AutoProcessor,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
-from cxc_eccv.encoding.checkpoints import build_model
+from cxc_eccv.encoding.adapters import load_backbone_with_info, refuse_adapter
+from cxc_eccv.encoding.checkpoints import MODULES_FILE, build_model, load_part
 from cxc_eccv.encoding.images import check_image_encoder
-from cxc_eccv.errors import TowerMissing
+from cxc_eccv.encoding.loading import from_checkpoint
+from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
+from cxc_eccv.sources.catalog import SAMPLE
+from cxc_eccv.studies.baselines.dual_encoder.sample import make_image_backbone, make_text_backbone
 from cxc_eccv.studies.trainers.backbones import as_config, encode_by_length, image_width
 from cxc_eccv.studies.trainers.portable import PortableConfig
+from cxc_eccv.studies.trainers.tokens import find_tokenizer
 
 ROWS = 64
 """Captions per batch of encoding on a CPU."""
+
+LONGEST = 512
+"""Tokens of a caption if the tokenizer has no limit."""
+
+SENTENCE_PARTS = ("0_Transformer", "1_Pooling", "2_Normalize")
+"""Folders of the modules of sentence-transformers, named after their classes; the last one is empty."""
 
 
 class DualEncoderConfig(PortableConfig):
@@ -254,6 +277,137 @@ def _pool_image(outputs: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - b
     # ResNet keeps its pooled features as (I, D, 1, 1).
     pooled: torch.Tensor = outputs.pooler_output.flatten(1)
     return pooled
+
+
+def text_backbone(source: str) -> tuple[Any, Any]:
+    """The text backbone and its tokenizer; ``sample`` is a small one."""
+    if source == SAMPLE:
+        return make_text_backbone()
+    return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
+
+
+def image_backbone(source: str) -> tuple[Any, Any]:
+    """The image backbone and its processor; ``sample`` is a small one."""
+    if source == SAMPLE:
+        return make_image_backbone()
+    return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
+
+
+def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
+    model, info = load_backbone_with_info(AutoModel, source)
+    if model.main_input_name != takes:
+        raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it reads {model.main_input_name}")
+    missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise CheckpointMismatch(
+            f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: {missing[0]}"
+        )
+    return model
+
+
+def load_dual_encoder(source: str, mode: str, image_feature_size: int) -> tuple[Any, Any]:
+    """A dual encoder to go on from, and its tokenizer (for texts only) or processor, for a mode of the objective.
+
+    ``image_feature_size`` is the size of the vectors that stand for images, 0 without them.
+    """
+    refuse_adapter(source)
+    model = from_checkpoint(source, torch.float32, ())
+    has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
+    if not hasattr(model, "get_text_features"):
+        raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text-model")
+    size = getattr(model.config, "image_feature_size", 0)
+    if size != image_feature_size:
+        raise InvalidOption(
+            f"{source} takes image vectors of {size} numbers, and those of --image-features have {image_feature_size} "
+            "(0: none). Give vectors of the model that it was trained with, or --no-pretraining"
+        )
+    if mode != "t2t" and not has_images and not size:
+        raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
+    if mode == "t2t" and has_images:
+        raise InvalidOption(f"{source} has an image tower, which mode t2t does not train; choose another mode")
+    processing = load_part(AutoProcessor if has_images else AutoTokenizer, source)
+    if has_images and never_saw_capitals(find_tokenizer(processing), model):
+        processing.tokenizer = in_lower_case(processing.tokenizer)
+    return model, limit_tokens(processing, model)
+
+
+def limit_tokens(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
+    """Limit the tokenizer to the model's context, and pad on the right, so that first tokens stay first."""
+    tokenizer = find_tokenizer(processing)
+    tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
+    if padded_length(tokenizer, model) is None:
+        tokenizer.padding_side = "right"
+    return processing
+
+
+def has_sentence_form(model: Any) -> bool:  # noqa: ANN401 - a dual encoder, ours or not
+    """Whether the features are a backbone's pooled tokens, which is what sentence-transformers' modules compute."""
+    return isinstance(model, DualEncoderModel) and not model.config.projects_text and model.text_layers is None
+
+
+def save_sentence_form(model: DualEncoderModel, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401 - any tokenizer
+    """Write what ``SentenceTransformer(folder)`` reads, with the backbone once more in ``0_Transformer``."""
+    config = model.config
+    pooling = {"word_embedding_dimension": config.width, "pooling_mode_cls_token": config.pooling == "first_token"}
+    pooling["pooling_mode_mean_tokens"] = config.pooling == "mean"
+    parts = SENTENCE_PARTS if config.normalize else SENTENCE_PARTS[:2]
+    names = [part.partition("_")[2] for part in parts]
+    modules = [
+        {"idx": index, "name": str(index), "path": part, "type": f"sentence_transformers.models.{name}"}
+        for index, (part, name) in enumerate(zip(parts, names, strict=True))
+    ]
+    model.text_model.save_pretrained(folder / SENTENCE_PARTS[0])
+    tokenizer.save_pretrained(folder / SENTENCE_PARTS[0])
+    _write(folder / SENTENCE_PARTS[1] / "config.json", pooling)
+    similarity = "cosine" if config.normalize else "dot"
+    _write(folder / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
+    _write(folder / MODULES_FILE, modules)
+
+
+def _write(path: Path, content: Any) -> None:  # noqa: ANN401 - what JSON holds
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+LOADING = """\
+from transformers import AutoModel, {processor}
+
+model = AutoModel.from_pretrained("FOLDER"{code})
+processor = {processor}.from_pretrained("FOLDER"{code})
+inputs = processor(text=["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+LOADING_IMAGES = """\
+from PIL import Image
+
+inputs = processor(images=[Image.open("dog.jpg")], return_tensors="pt")
+vectors = model.get_image_features(inputs["pixel_values"]).pooler_output
+"""
+LOADING_SENTENCES = """\
+from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("FOLDER").encode(["A dog runs."])
+"""
+
+
+def list_loading_code(model: Any, *, has_images: bool) -> list[str]:  # noqa: ANN401 - a dual encoder, ours or not
+    """Code that uses a model without this package, for its card."""
+    code = ", trust_remote_code=True" if isinstance(model, DualEncoderModel) else ""
+    loading = [LOADING.format(processor="AutoProcessor" if has_images else "AutoTokenizer", code=code)]
+    if has_images:
+        loading.append(LOADING_IMAGES)
+    if has_sentence_form(model):
+        loading.append(LOADING_SENTENCES)
+    return loading
+
+
+def find_pipeline_tag(model: Any) -> str | None:  # noqa: ANN401 - likewise
+    """The task of a model on the Hub."""
+    if isinstance(model, DualEncoderModel):
+        return "feature-extraction"
+    if type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING:
+        return "zero-shot-image-classification"
+    return None
 
 
 AutoConfig.register(DualEncoderConfig.model_type, DualEncoderConfig)

@@ -20,15 +20,12 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments
+from cxc_eccv.studies.baselines.entailment_classifier.options import DataOptions
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.training_data import TrainingData, load_training_data, part_of
 from cxc_eccv.studies.trainers.enhanced import Row
 from cxc_eccv.studies.trainers.training_record import TrainingRecord
-
-BOUNDARY = 3.0
-"""Rating with a soft label of one half."""
 
 MULTIPLE = 16
 """Lengths of batches are multiples of this, since matrix kernels are compiled for every new shape."""
@@ -56,7 +53,7 @@ class Pairs(NamedTuple):
         return f"{counts}. Left out: {left_out}" if left_out else counts
 
 
-def read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
+def read_pairs(library: Library, data: DataOptions, seed: int, config: EntailmentConfig) -> Pairs:
     """The pairs of a run, of the kinds that it uses."""
     images = data.image_folder if config.has_visual else None
     loaded = load_training_data(
@@ -92,7 +89,7 @@ def read_pairs(library: Library, data: DataArguments, seed: int, config: Entailm
 
 
 def _split_pairs(
-    loaded: TrainingData, kept: NDArray[np.bool_], library: Library, data: DataArguments, seed: int
+    loaded: TrainingData, kept: NDArray[np.bool_], library: Library, data: DataOptions, seed: int
 ) -> tuple[pa.Table, pa.Table]:
     """Pairs to train on, and those that choose the checkpoint, among the ``kept`` ones."""
     usable = loaded.pairs.filter(pa.array(kept))
@@ -171,16 +168,6 @@ def _images_of(pairs: pa.Table, owners: Mapping[str, str]) -> list[set[str]]:
     """The known images of each pair: that of its premise, and that of its hypothesis."""
     keys = zip(pairs["image_key"].to_pylist(), pairs["caption_key"].to_pylist(), strict=True)
     return [{key for key in (image, owners.get(str(caption))) if key is not None} for image, caption in keys]
-
-
-def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:
-    """Labels; with a steepness, ``1 / (1 + exp(-steepness (rating - 3)))`` for pairs with a rating."""
-    labels = np.asarray(pairs["label"], dtype=np.float64)
-    if not steepness:
-        return [float(label) for label in labels]
-    ratings = np.array(pairs["rating"].cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    soft = 1 / (1 + np.exp(-steepness * (ratings - BOUNDARY)))
-    return [float(value) for value in np.where(np.isnan(ratings), labels, soft)]
 
 
 class PairItems(Dataset[Row]):

@@ -10,15 +10,16 @@ from transformers import AutoModel, AutoTokenizer
 
 from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
-from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, PRESETS
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
+    HeldOut,
     SharedBatches,
     character_tokenizer,
     coco_text,
     collate,
     hold_out,
 )
+from cxc_eccv.studies.baselines.char_gru.loss import cyclic_cosine, describe_pairs, hinge_loss
 from cxc_eccv.studies.baselines.char_gru.model import (
     AttentionPooling,
     BidirectionalLayer,
@@ -26,11 +27,9 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     CharGruEnsemble,
     CharGruModel,
     MaxPooling,
-    hinge_loss,
+    best_snapshots,
 )
-from cxc_eccv.studies.baselines.char_gru.script import describe_pairs
-from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
-from cxc_eccv.studies.baselines.char_gru.trainer import cyclic_cosine
+from cxc_eccv.studies.baselines.char_gru.options import COMMAND, PRESETS
 from cxc_eccv.studies.trainers.backbones import encode_by_length
 from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.trainers.image_features import ImageFeatures
@@ -235,7 +234,7 @@ def test_of_equal_snapshots_the_later_is_chosen(tmp_path):
 @pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])
 def test_the_presets_are_the_papers_runs(name, rate):
     command = ["--output-dir", "run", "--image-features", "resnet152.npz", "--preset", name]
-    (found,) = COMMAND.read(command)
+    found = COMMAND.read(command)
     assert (found.highest_rate, found.lowest_rate, found.captions, found.images) == (rate, 1e-6, 1, 32)
     assert (found.epochs, found.cycle_epochs, found.ensemble, found.margin) == (32, 4, 2, 0.2)
     assert (found.hidden_size, found.recurrent_unit, found.pooling) == (1024, "gru", "attention")
@@ -243,9 +242,9 @@ def test_the_presets_are_the_papers_runs(name, rate):
     data = {"flickr8k": (["flickr8k/train"], ["flickr8k/dev"], "flickr8k/test")}
     data["coco"] = (["coco/train", "coco/restval"], ["coco/val"], "test")
     assert (found.train_on, found.select_on, found.report_on) == data[name]
-    assert COMMAND.read([*command, "--highest-rate", "0.5"])[0].highest_rate == 0.5
+    assert COMMAND.read([*command, "--highest-rate", "0.5"]).highest_rate == 0.5
     # A preset is its options: the run that names them goes on from its checkpoints.
-    assert COMMAND.read(["--output-dir", "run", "--image-features", "a.npz"])[0].identity != found.identity
+    assert COMMAND.read(["--output-dir", "run", "--image-features", "a.npz"]) != found
     assert set(PRESETS) == {"flickr8k", "coco"}
 
 
@@ -262,14 +261,14 @@ IMAGES = ("--image-features", "resnet152.npz")
     ],
 )
 def test_defaults_are_the_papers_for_the_mode(options, captions, rate, pairs):
-    (arguments,) = COMMAND.read(["--output-dir", "run", *options])
+    arguments = COMMAND.read(["--output-dir", "run", *options])
     assert (arguments.captions, arguments.highest_rate) == (captions, rate)
-    assert pairs in describe_pairs(arguments)
+    assert pairs in describe_pairs(arguments.captions, has_images=arguments.has_images)
 
 
 def test_default_loss_is_the_papers_for_images():
     """Section 3.1.2: the hinge over every other image and caption of a batch of image-caption pairs, term by term."""
-    (arguments,) = COMMAND.read(["--output-dir", "run", *IMAGES])
+    arguments = COMMAND.read(["--output-dir", "run", *IMAGES])
     model = tiny()
     ids = torch.randint(2, 40, (4, arguments.captions, 9))
     features = torch.randn(4, 3)
@@ -296,7 +295,7 @@ def test_default_loss_is_the_papers_for_images():
 )
 def test_arguments_that_make_no_run(options, error, words):
     with pytest.raises(error, match=words):
-        COMMAND.read(["--output-dir", "run", *options])
+        COMMAND.read(["--output-dir", "run", *options]).check()
 
 
 TEXTS = ["A dog runs.", "cat", "Two men, one red bus!", "A dog runs on."]

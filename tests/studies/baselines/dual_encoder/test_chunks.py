@@ -11,11 +11,11 @@ from dual_encoder_models import config, inputs, model, pixels, text_pairs, text_
 from scipy.sparse import csr_matrix
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator
-from cxc_eccv.studies.baselines.dual_encoder.losses import SOFTMAXES, TRIPLETS, Objective, WeakPositives
+from cxc_eccv.studies.baselines.dual_encoder.data import WeakPositives
+from cxc_eccv.studies.baselines.dual_encoder.loss import SOFTMAXES, TRIPLETS, Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel, DualEncoderOutput
+from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions
 
 pytestmark = pytest.mark.thorough
 
@@ -151,14 +151,13 @@ def test_a_run_in_chunks_takes_the_same_steps(tmp_path, use):
         dataset = text_pairs(12)
         images = torch.arange(12).numpy()
         objective = Objective("t2t", "softmax")
-        batches = {}
+        weak = None
         if use is not None:
             matrix = csr_matrix(([True] * 12, (images, (2 * images + 5) % 24)), shape=(12, 24))
-            weak = WeakPositives(matrix, dataset.groups, use, 0.4)
-            objective = weak.spare(objective)
-            batches = weak.batches(dataset, PairCollator(tiny_models.bert_tokenizer()), size=4, seed=1)
+            weak = WeakPositives(matrix, dataset.groups)
+            objective = objective.spare(weak, use)
         options |= {"max_steps": 3, "gradient_accumulation_steps": 2, "learning_rate": 0.1}
-        trainer = text_trainer(tmp_path, dataset, objective, batches, **options)
+        trainer = text_trainer(tmp_path, dataset, objective, weak, use=use, alpha=0.4, **options)
         start = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
         trainer.train()
         return start, trainer.model.state_dict()
@@ -175,7 +174,7 @@ def test_a_run_in_chunks_takes_the_same_steps(tmp_path, use):
 )
 def test_chunks_that_cannot_work_are_refused(tmp_path, options, words):
     with pytest.raises(InvalidOption, match=words):
-        DualEncoderTrainingArguments(output_dir=str(tmp_path), use_cpu=True, **options)
+        TrainingOptions(output_dir=str(tmp_path), use_cpu=True, **options).check()
 
 
 def test_clip_is_encoded_in_chunks():

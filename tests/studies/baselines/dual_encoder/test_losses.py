@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.dual_encoder.losses import (
+from cxc_eccv.studies.baselines.dual_encoder.loss import (
     SOFTMAXES,
     TRIPLETS,
     Objective,
     softmax_without_positive,
     triplet_loss,
 )
+from cxc_eccv.studies.baselines.dual_encoder.options import DataOptions, LossOptions
 from cxc_eccv.training.contrastive import in_batch_softmax
 
 
@@ -74,7 +75,7 @@ def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
 @pytest.mark.parametrize("option", ["margin", "text_weight"])
 def test_an_objective_without_a_positive_weight_is_refused(option):
     with pytest.raises(InvalidOption, match="give numbers above 0"):
-        Objective(**{option: 0.0})
+        LossOptions(**{option: 0.0}).check(DataOptions())
 
 
 @pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])

@@ -11,17 +11,16 @@ from transformers import TrainerState
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 from cxc_eccv.report import Report
 from cxc_eccv.studies.baselines.char_gru.script import train as train_gru
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.loss import Objective, describe_collapse
+from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions
 from cxc_eccv.studies.baselines.dual_encoder.script import train as train_dual_encoder
-from cxc_eccv.studies.baselines.dual_encoder.trainer import describe_collapse
 from cxc_eccv.studies.baselines.entailment_classifier.script import train as train_classifier
-from cxc_eccv.studies.trainers.outcome import Selection, list_settings_that_ran
+from cxc_eccv.studies.trainers.model_card import Selection, list_settings_that_ran
 from cxc_eccv.studies.trainers.resuming import find_model_files, last_checkpoint, refuse_users_model
 
 
 def training(folder, **options):
-    return DualEncoderTrainingArguments(output_dir=str(folder), use_cpu=True, **options)
+    return TrainingOptions(output_dir=str(folder), use_cpu=True, **options)
 
 
 def test_step_that_was_kept_is_told(tmp_path):

@@ -11,18 +11,20 @@ from PIL import Image
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.studies.baselines.dual_encoder.data import (
-    COLOURS,
+    BatchPositives,
     EpochSampler,
     PairCollator,
     PairReader,
-    RecolouredPairs,
     TrainingPairs,
     image_paths,
+)
+from cxc_eccv.studies.baselines.dual_encoder.sample import (
+    COLOURS,
+    RecolouredPairs,
     nearest_colours,
     recolour,
     reword,
 )
-from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.trainers.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.trainers.tokens import token_ids

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.studies.baselines.dual_encoder.arguments import COMMAND
+from cxc_eccv.studies.baselines.dual_encoder.options import COMMAND
 
 SMALL = ["--preset", "quick", "--data-dir", "sample", "--text-model", "sample", "--train-on", "coco/train"]
 SMALL += ["--learning-rate", "3e-3", "--per-device-train-batch-size", "20", "--use-cpu"]

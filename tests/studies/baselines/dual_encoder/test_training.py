@@ -24,16 +24,14 @@ from cxc_eccv.encoding import encode
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    DataArguments,
-    DualEncoderTrainingArguments,
-    ModelArguments,
-)
 from cxc_eccv.studies.baselines.dual_encoder.data import PairReader
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
+from cxc_eccv.studies.baselines.dual_encoder.loss import DualEncoderTrainer, Objective, staircase
+from cxc_eccv.studies.baselines.dual_encoder.options import (
+    DataOptions,
+    ModelOptions,
+    TrainingOptions,
+)
+from cxc_eccv.studies.baselines.dual_encoder.script import make_model, train
 from cxc_eccv.studies.trainers.trainer import EpochCallback
 
 pytestmark = pytest.mark.thorough
@@ -56,17 +54,17 @@ def log(folder, key):
 
 def test_defaults_are_the_papers(tmp_path):
     options = {"output_dir": str(tmp_path), "use_cpu": True}
-    fine = DualEncoderTrainingArguments(**options)
-    first = DualEncoderTrainingArguments(stage="pretrain", **options)
+    fine = TrainingOptions(**options)
+    first = TrainingOptions(stage="pretrain", **options)
     assert (fine.learning_rate, first.learning_rate) == (5e-6, 1e-4)
     assert (fine.adam_beta1, fine.adam_beta2, fine.weight_decay) == (0.9, 0.999, 0.0)
     assert fine.per_device_train_batch_size == 64
     assert (fine.metric_for_best_model, fine.greater_is_better) == ("recall_at_10", True)
     assert (fine.max_grad_norm, first.max_grad_norm) == (0, 0)
     assert (fine.max_steps, fine.num_train_epochs, first.max_steps) == (-1, 3, 30_000)
-    longer = DualEncoderTrainingArguments(stage="pretrain", num_train_epochs=2, **options)
+    longer = TrainingOptions(stage="pretrain", num_train_epochs=2, **options)
     assert (longer.max_steps, longer.num_train_epochs) == (-1, 2)
-    assert DataArguments().train_on == ["coco/train"]
+    assert DataOptions().train_on == ["coco/train"]
 
 
 def trainer_of(folder, **options):
@@ -232,7 +230,7 @@ def test_workers_decode_where_there_are_images_enough(tmp_path, monkeypatch, ima
     monkeypatch.setattr("cxc_eccv.studies.trainers.trainer.count_cores", lambda: 3)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     options = {"output_dir": str(tmp_path), "use_cpu": True}
-    training, chosen = (DualEncoderTrainingArguments(**options, **more) for more in ({}, {"dataloader_num_workers": 1}))
+    training, chosen = (TrainingOptions(**options, **more) for more in ({}, {"dataloader_num_workers": 1}))
     for arguments in (training, chosen):
         arguments.choose_workers(images)
     assert (training.dataloader_num_workers, training.dataloader_persistent_workers) == (workers, workers > 0)
@@ -365,7 +363,7 @@ def test_padding_comes_after_the_text_in_training_too(tmp_path):
     tokenizer.padding_side = "left"
     built.save_pretrained(tmp_path)
     VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path)
-    _, processing = starting_model(ModelArguments(pretrained=str(tmp_path)), "i2t")
+    _, processing = make_model(ModelOptions(pretrained=str(tmp_path)), "i2t")
     batch = processing.tokenizer.pad([{"input_ids": [5]}, {"input_ids": [5, 6]}])
     assert batch["input_ids"] == [[5, 0], [5, 6]]
 

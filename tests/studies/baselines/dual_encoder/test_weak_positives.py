@@ -14,14 +14,10 @@ from tiny_flickr import IMAGES, flickr_library
 
 from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, PairReader, RecolouredPairs
-from cxc_eccv.studies.baselines.dual_encoder.losses import (
-    BatchPositives,
-    Objective,
-    WeakPositives,
-    check_weak_positives,
-)
+from cxc_eccv.studies.baselines.dual_encoder.data import BatchPositives, PairCollator, PairReader, WeakPositives
+from cxc_eccv.studies.baselines.dual_encoder.loss import Objective
+from cxc_eccv.studies.baselines.dual_encoder.options import DataOptions, LossOptions
+from cxc_eccv.studies.baselines.dual_encoder.sample import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.trainers.caption_groups import caption_groups
 
@@ -45,10 +41,9 @@ def neighbours(groups, split_size=60):
     ]
 
 
-def read(path, groups, names=TRAIN_ON, **options):
+def read(path, groups, names=TRAIN_ON):
     paths = [path] if isinstance(path, str) else list(path)
-    data = DataArguments(train_on=list(names), weak_positives=paths)
-    return WeakPositives.read(Library("sample", mined=paths), data, groups, ObjectiveArguments(**options))
+    return WeakPositives.read(Library("sample", mined=paths), list(names), groups, files=len(paths))
 
 
 def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_library, groups):
@@ -73,17 +68,14 @@ def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample
     pairs = [(IMAGES[0], 5), (IMAGES[1], 12), (IMAGES[2], 0)]
     path = write_mined(tmp_path / "weak.parquet", library, "train", pairs, collection="flickr30k")
     groups = [*caption_groups(sample_library, ["coco/train"])[:2], *caption_groups(library, ["flickr30k/train"])]
-    data = DataArguments(train_on=["flickr30k/train"], weak_positives=[path])
     opened = Library(tmp_path, offline=True, mined=[path])
-    weak = WeakPositives.read(opened, data, groups, ObjectiveArguments())
+    weak = WeakPositives.read(opened, ["flickr30k/train"], groups, files=1)
     rows, columns = weak.matrix.nonzero()
     ids = [(group.photographs, number) for group in groups for number in group.caption_ids]
     found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
     assert found == {(image, ("flickr30k", caption)) for image, caption in pairs}
     with pytest.raises(InvalidOption, match="only 0 of 1 files of weak positives are of these parts"):
-        WeakPositives.read(
-            Library("sample", mined=[path]), DataArguments(weak_positives=[path]), groups, ObjectiveArguments()
-        )
+        WeakPositives.read(Library("sample", mined=[path]), ["coco/train"], groups, files=1)
 
 
 def test_an_images_own_captions_are_no_weak_positives(tmp_path, sample_library, groups):
@@ -123,13 +115,13 @@ def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
 )
 def test_options_that_cannot_be_meant_are_refused(objective, data, error, words):
     with pytest.raises(error, match=words):
-        check_weak_positives(ObjectiveArguments(**objective), DataArguments(**data))
+        LossOptions(**objective).check(DataOptions(**data))
 
 
 def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_round(tmp_path, sample_library, groups):
     pairs = set(neighbours(groups))
     weak = read(write_mined(tmp_path / "weak.parquet", sample_library, "train", sorted(pairs)), groups)
-    ignored = weak.spare(Objective()).ignored
+    ignored = Objective().spare(weak, "extra_batch").ignored
     ids = [number for group in groups for number in group.caption_ids]
     own = {(group.image_id, number) for group in groups for number in group.caption_ids}
     images = torch.arange(3, 20)
@@ -158,7 +150,7 @@ def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
     groups = caption_groups(sample_library, names)
     path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
     judged = BatchPositives.judged(sample_library, "validation", groups)
-    united = read(path, groups, names, weak_positives_as="multi_positive").spare(Objective(positives=judged)).positives
+    united = Objective(positives=judged).spare(read(path, groups, names), "multi_positive").positives
     assert (united.image_text > judged.image_text).nnz >= len(neighbours(groups))
     for name in ("image_text", "text_text"):
         mine = getattr(judged, name)
@@ -174,7 +166,8 @@ def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path,
     pairs = PairReader(tokenizer, "t2t+i2t", "sample").read_parts(sample_library, TRAIN_ON)
     weak = read(path, groups)
     dataset = RecolouredPairs(pairs, tokenizer) if recolours else pairs
-    batches = weak.batches(dataset, PairCollator(tokenizer, tiny_models.vit_images()), size=4, seed=0)["weak_batches"]
+    collate = PairCollator(tokenizer, tiny_models.vit_images())
+    batches = weak.make_batches(dataset, collate, use="extra_batch", alpha=0.3, size=4, seed=0)
     drawn = batches.draw([5, 9, 60], step=3)
     assert {image for image, _ in drawn} >= {5, 9}
     parts = [batches.load(drawn[:1], 3), batches.load(drawn[1:], 3)]
@@ -196,10 +189,10 @@ def tiny_trainer(folder, use, alpha):
     dataset = text_pairs(8)
     images = torch.arange(8).numpy()
     matrix = csr_matrix(([True] * 8, (images, (2 * images + 5) % 16)), shape=(8, 16))
-    weak = WeakPositives(matrix, dataset.groups, use, alpha)
-    batches = weak.batches(dataset, PairCollator(tiny_models.bert_tokenizer()), size=4, seed=1)
-    objective = weak.spare(Objective("t2t", "softmax"))
-    return text_trainer(folder, dataset, objective, batches, max_steps=1, gradient_accumulation_steps=2), weak
+    weak = WeakPositives(matrix, dataset.groups)
+    objective = Objective("t2t", "softmax").spare(weak, use)
+    options = {"max_steps": 1, "gradient_accumulation_steps": 2}
+    return text_trainer(folder, dataset, objective, weak, use=use, alpha=alpha, **options), weak
 
 
 def test_as_a_weight_the_loss_of_weak_positives_is_added(tmp_path):

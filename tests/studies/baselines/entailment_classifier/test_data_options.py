@@ -8,14 +8,10 @@ import pytest
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
-    DataArguments,
-    ModelArguments,
-    ObjectiveArguments,
-    starting_model,
-)
 from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
-from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
+from cxc_eccv.studies.baselines.entailment_classifier.model import make_model
+from cxc_eccv.studies.baselines.entailment_classifier.options import DataOptions, LossOptions, ModelOptions
+from cxc_eccv.studies.baselines.entailment_classifier.script import find_scorable
 from cxc_eccv.studies.entailment.training_data import load_training_data
 from cxc_eccv.studies.trainers.options import CommandLine
 
@@ -29,11 +25,11 @@ def library():
 
 @pytest.fixture(scope="module")
 def both():
-    return starting_model(ModelArguments(**TINY), ObjectiveArguments())[0].config
+    return make_model(ModelOptions(**TINY), LossOptions())[0].config
 
 
 def read(library, config, **options):
-    return read_pairs(library, DataArguments(**{"train_on": ["cxc/val", "coco/val"], **options}), 0, config)
+    return read_pairs(library, DataOptions(**{"train_on": ["cxc/val", "coco/val"], **options}), 0, config)
 
 
 def kinds(table):
@@ -41,10 +37,10 @@ def kinds(table):
 
 
 def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
-    assert ModelArguments().choose_branches("val2014").branches == "both"
+    assert ModelOptions().choose_branches("val2014").branches == "both"
     with pytest.warns(UserWarning, match="without --images only the text branch is trained"):
-        assert ModelArguments().choose_branches(None).branches == "text"
-    assert ModelArguments(branches="text").choose_branches(None).branches == "text"
+        assert ModelOptions().choose_branches(None).branches == "text"
+    assert ModelOptions(branches="text").choose_branches(None).branches == "text"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +53,7 @@ def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
 )
 def test_a_visual_branch_without_images_is_refused(options, words):
     with pytest.raises(InvalidOption, match=words):
-        ModelArguments(**options).choose_branches(None)
+        ModelOptions(**options).choose_branches(None)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +91,8 @@ def test_the_command_that_is_printed_runs(tmp_path, capsys):
 
 
 def test_a_part_is_named_to_score_whose_images_are_there(library, both, tmp_path):
-    assert _scorable(library, DataArguments(images="sample"), both) == ("cxc/test", "sample")
-    assert _scorable(library, DataArguments(images=str(tmp_path)), both) == ("PAIRS", "THEIR_IMAGES")
+    assert find_scorable(library, DataOptions(images="sample"), both) == ("cxc/test", "sample")
+    assert find_scorable(library, DataOptions(images=str(tmp_path)), both) == ("PAIRS", "THEIR_IMAGES")
 
 
 def test_a_corpus_is_used_as_the_kinds_that_are_asked_for(library):
@@ -125,14 +121,14 @@ def test_pairs_that_cannot_be_of_a_kind_are_named_or_counted(library):
 
 def test_names_in_as_are_checked():
     command = ["--train-on", "cxc/val", "--as", "cxc=visual,multimodal"]
-    assert CommandLine("classifier", [DataArguments]).read(command)[0].kinds() == {"cxc": ["visual", "multimodal"]}
-    given = DataArguments(["cxc/val"], used_as=["cxc=visual, multimodal,visual"], dev="coco/val").kinds()
+    assert CommandLine("classifier", DataOptions).read(command).kinds() == {"cxc": ["visual", "multimodal"]}
+    given = DataOptions(["cxc/val"], used_as=["cxc=visual, multimodal,visual"], dev="coco/val").kinds()
     assert given == {"cxc": ["visual", "multimodal"]}
-    assert DataArguments(["cxc/val"], used_as=["text"], dev="coco/val").kinds() == {"cxc": ["text"], "coco": ["text"]}
+    assert DataOptions(["cxc/val"], used_as=["text"], dev="coco/val").kinds() == {"cxc": ["text"], "coco": ["text"]}
     with pytest.raises(UnknownName, match="did you mean 'visual'"):
-        DataArguments(["cxc/val"], used_as=["cxc=visaul"]).kinds()
+        DataOptions(["cxc/val"], used_as=["cxc=visaul"]).kinds()
     with pytest.raises(UnknownName, match="did you mean 'cxc'"):
-        DataArguments(["cxc/val"], used_as=["cxx=visual"]).kinds()
+        DataOptions(["cxc/val"], used_as=["cxx=visual"]).kinds()
 
 
 def test_a_part_chooses_in_place_of_held_out_images(library, both):
@@ -167,6 +163,6 @@ def test_pairs_without_keys_are_kept_beside_those_that_choose(library):
 
 def test_dev_and_what_else_chooses_are_not_mixed():
     with pytest.raises(InvalidOption, match="--dev and --held-out both choose"):
-        DataArguments(dev="coco/val", held_out=3)
+        DataOptions(dev="coco/val", held_out=3).check()
     with pytest.raises(InvalidOption, match="--dev cxc/dev is also in --train-on"):
-        DataArguments(dev="cxc/dev")
+        DataOptions(dev="cxc/dev").check()

@@ -18,22 +18,22 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, Unkno
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
-    DataArguments,
-    EntailmentTrainingArguments,
-    ModelArguments,
-    ObjectiveArguments,
-    starting_model,
-)
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
     PairCollator,
     PairItems,
     caption_images,
     hold_out,
-    soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, _remember, settle, train
+from cxc_eccv.studies.baselines.entailment_classifier.loss import EntailmentTrainer, settle, soft_targets
+from cxc_eccv.studies.baselines.entailment_classifier.model import make_model
+from cxc_eccv.studies.baselines.entailment_classifier.options import (
+    DataOptions,
+    LossOptions,
+    ModelOptions,
+    TrainingOptions,
+)
+from cxc_eccv.studies.baselines.entailment_classifier.script import remember, train
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import read_labelled, seen_by
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
@@ -64,14 +64,14 @@ def whole_run(tmp_path_factory):
 
 
 def test_defaults_are_the_papers(tmp_path):
-    training = EntailmentTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    training = TrainingOptions(output_dir=str(tmp_path), use_cpu=True)
     assert (training.learning_rate, training.weight_decay, training.num_train_epochs) == (2e-5, 0.02, 5)
     assert (training.per_device_train_batch_size, training.head_learning_rate) == (96, None)
     assert training.optim.startswith("adamw")
-    objective = ObjectiveArguments()
-    assert objective == ObjectiveArguments(masking=True, mask_ratio=0.4, mask_share=0.25, soft_labels=0)
-    assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
-    assert not DataArguments().allow_test_data
+    objective = LossOptions()
+    assert objective == LossOptions(masking=True, mask_ratio=0.4, mask_share=0.25, soft_labels=0)
+    assert (ModelOptions().choose_branches("val2014").branches, ModelOptions().head) == ("both", "softmax")
+    assert not DataOptions().allow_test_data
 
 
 def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
@@ -153,12 +153,12 @@ def test_threshold_and_calibration_are_of_the_held_out_pairs():
     config = EntailmentConfig()
     leads = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0])
     labels = np.array([0.0, 0, 1, 0, 1, 1])
-    settle(config, leads, labels, DataArguments())
+    settle(config, leads, labels, DataOptions())
     assert config.calibration_scale > 0
     probabilities = 1 / (1 + np.exp(-(config.calibration_scale * leads + config.calibration_offset)))
     # What the saved threshold lets through is what the chosen difference of logits did.
     assert ((probabilities >= config.threshold) == (leads >= choose_threshold(leads, labels))).all()
-    settle(config, leads, labels, DataArguments(precision=0.6))
+    settle(config, leads, labels, DataOptions(precision=0.6))
     assert (probabilities >= config.threshold).sum() == 4
 
 
@@ -168,10 +168,10 @@ def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
     leads = np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
     if why == "--precision":
         with pytest.warns(UserWarning, match=r"no threshold reaches a precision of 0\.9.* stays 0\.5"):
-            settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataArguments(precision=0.9))
+            settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataOptions(precision=0.9))
     else:
         with pytest.warns(UserWarning, match=r"do not score higher.* stays 0\.5"):
-            settle(config, leads, np.array([1.0, 1, 0, 0, 0]), DataArguments())
+            settle(config, leads, np.array([1.0, 1, 0, 0, 0]), DataOptions())
     assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
 
 
@@ -196,15 +196,15 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
     ],
 )
 def test_ablations_of_the_model(options, parts):
-    found = starting_model(ModelArguments(**TINY, **options), ObjectiveArguments())[0].config
+    found = make_model(ModelOptions(**TINY, **options), LossOptions())[0].config
     assert (found.text_config is not None, found.has_visual, found.shared_text) == parts
 
 
 def test_ablations_of_the_objective_and_the_head():
-    tiny = ModelArguments(**TINY, head="sigmoid")
-    config = starting_model(tiny, ObjectiveArguments(masking=False))[0].config
+    tiny = ModelOptions(**TINY, head="sigmoid")
+    config = make_model(tiny, LossOptions(masking=False))[0].config
     assert (config.mask_share, config.head) == (0, "sigmoid")
-    config = starting_model(tiny, ObjectiveArguments(mask_share=0.5, mask_ratio=0.3))[0].config
+    config = make_model(tiny, LossOptions(mask_share=0.5, mask_ratio=0.3))[0].config
     assert (config.mask_share, config.mask_ratio) == (0.5, 0.3)
 
 
@@ -236,7 +236,7 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
 
 def test_a_classifier_without_a_record_is_no_clean_start():
     known = {"trained_on_test": False, "trained_on_val": True}
-    assert _remember(known, None) == known | {"before": None}
+    assert remember(known, None) == known | {"before": None}
 
 
 def edit_config(folder, **changes):
@@ -251,9 +251,9 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
 
 
 def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
-    from cxc_eccv.studies.baselines.entailment_classifier import arguments
+    from cxc_eccv.studies.baselines.entailment_classifier import sample
 
-    monkeypatch.setattr(arguments, "LONGEST", 24)
+    monkeypatch.setattr(sample, "LONGEST", 24)
     with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
         train([*TEXT, "--max-steps", "1", *NO_CHOICE, "--output-dir", str(tmp_path)])
 
@@ -311,7 +311,7 @@ def test_the_sampler_gives_every_pair_once_in_batches_of_like_length():
 
 @pytest.fixture(scope="module")
 def text_only():
-    return starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    return make_model(ModelOptions(branches="text", text_model="sample"), LossOptions())
 
 
 @pytest.fixture
@@ -341,7 +341,7 @@ def test_padding_is_the_token_that_the_encoder_knows_as_padding(text_only, one_p
 
 def plain_training(folder, **options):
     never = {"use_cpu": True, "eval_strategy": "no", "load_best_model_at_end": False}
-    return EntailmentTrainingArguments(output_dir=str(folder), **never, **options)
+    return TrainingOptions(output_dir=str(folder), **never, **options)
 
 
 def test_an_evaluation_leaves_the_model_in_training(text_only, one_pair, tmp_path):

@@ -4,10 +4,10 @@ import tiny_models
 import torch
 import transformers
 
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.loss import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions
 from cxc_eccv.studies.trainers.caption_groups import CaptionGroup
 
 TEXT = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
@@ -44,15 +44,21 @@ def text_pairs(images):
     return TrainingPairs(groups, inputs(2 * images)["input_ids"].tolist(), co_captions=True)
 
 
-def text_trainer(folder, pairs, objective, batches=(), **options):
-    """A trainer of a tiny text model by plain gradient descent, on four pairs a batch."""
+def text_trainer(folder, pairs, objective, weak=None, *, use="extra_batch", alpha=0.3, **options):
+    """A trainer of a tiny text model by plain gradient descent, on four pairs a batch, and on weak positives if any."""
     never = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
     plain = {"per_device_train_batch_size": 4, "optim": "sgd", "learning_rate": 0.5, **never, **options}
+    collate = PairCollator(tiny_models.bert_tokenizer())
+    weak_batches = None if weak is None else weak.make_batches(pairs, collate, use=use, alpha=alpha, size=4, seed=1)
+    training = TrainingOptions(output_dir=str(folder), use_cpu=True, disable_tqdm=True, **plain)
     return DualEncoderTrainer(
         model=model(freeze_text=False),
-        args=DualEncoderTrainingArguments(output_dir=str(folder), use_cpu=True, disable_tqdm=True, **plain),
+        args=training,
+        chunk_size=training.chunk_size,
         objective=objective,
         train_dataset=pairs,
-        data_collator=PairCollator(tiny_models.bert_tokenizer()),
-        **dict(batches),
+        data_collator=collate,
+        weak_batches=weak_batches,
+        weak_positives_as=use,
+        alpha=alpha,
     )

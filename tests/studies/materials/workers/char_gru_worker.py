@@ -9,9 +9,9 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from cxc_eccv.encoding.processes import current_processes
+from cxc_eccv.studies.baselines.char_gru.loss import hinge_loss_of_processes
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
 from cxc_eccv.studies.baselines.char_gru.script import train
-from cxc_eccv.studies.baselines.char_gru.trainer import hinge_loss_of_processes
 
 IMAGES = 8
 CAPTIONS = 3

@@ -7,7 +7,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.loss import Objective
 
 MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
 PAIRS = 8

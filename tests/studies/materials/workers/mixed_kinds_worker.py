@@ -5,9 +5,9 @@ import pyarrow as pa
 import tiny_models
 import torch
 
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import EntailmentTrainingArguments
 from cxc_eccv.studies.baselines.entailment_classifier.data import PairCollator, PairItems
-from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.loss import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.options import TrainingOptions
 
 
 def pairs():
@@ -28,7 +28,7 @@ def train(folder, batch):
     for place in range(4):
         tiny_models.picture(place).save(folder / f"{place}.png")
     files = {f"{place}.png": folder / f"{place}.png" for place in range(4)}
-    arguments = EntailmentTrainingArguments(
+    arguments = TrainingOptions(
         str(folder / "classifier"),
         per_device_train_batch_size=batch,
         num_train_epochs=2,

@@ -1,4 +1,4 @@
-"""The options of ``cxc-eccv train dual-encoder``: model, objective, data; others are transformers'."""
+"""The options of ``cxc-eccv train dual-encoder``: model, loss, data, training; further ones are transformers'."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hashing import hash_content
-from cxc_eccv.sources.catalog import SPLIT_NAMES
-from cxc_eccv.studies.trainers.enhanced import Row
+from cxc_eccv.sources.catalog import SAMPLE
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.studies.trainers.model_card import Settings
 from cxc_eccv.studies.trainers.options import CommandLine, option
 from cxc_eccv.studies.trainers.resuming import identify_run
-from cxc_eccv.studies.trainers.trainer import ScriptArguments
+from cxc_eccv.studies.trainers.trainer import TrainerOptions
 from cxc_eccv.wording import list_names
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
@@ -48,13 +48,15 @@ PRESETS: Mapping[str, Settings] = {
 
 
 @dataclass
-class ModelArguments:
+class ModelOptions:
     """The model to train."""
 
     _argument_group_name = "model"
 
     preset: Literal["quick"] | None = option(
-        None, "quick: defaults that fine-tune MiniLM on pairs of captions of coco/val, in minutes on two cores."
+        None,
+        "quick: defaults that fine-tune MiniLM on pairs of captions of coco/val, in minutes on two cores.",
+        shapes=False,
     )
     pretrained: str | None = option(None, "Dual encoder to start from: ours, CLIP, SigLIP, VisionTextDualEncoder.")
     no_pretraining: bool = option(False, "Start from the two backbones instead.")
@@ -71,9 +73,14 @@ class ModelArguments:
     scale: float = option(1.0, "Factor of similarities in the loss.")
     learned_scale: bool = option(False, "Train the scale.")
 
+    def check(self) -> None:
+        """Raise InvalidOption unless the options say where to start."""
+        if (self.pretrained is None) != self.no_pretraining:
+            raise InvalidOption("give either --pretrained with a dual encoder to start from, or --no-pretraining")
+
 
 @dataclass
-class ObjectiveArguments:
+class LossOptions:
     """The loss to minimise."""
 
     _argument_group_name = "objective"
@@ -101,9 +108,30 @@ class ObjectiveArguments:
     )
     alpha: float = option(0.3, "Weight of weak positives, or factor of the learning rate, 0 to 1.")
 
+    def check(self, data: DataOptions) -> None:
+        """Raise InvalidOption for a weight out of range, and for options that do not go with those of the data."""
+        if not (self.margin > 0 and self.text_weight > 0):
+            raise InvalidOption(f"margin={self.margin}, text_weight={self.text_weight}: give numbers above 0")
+        if not 0 <= self.alpha <= 1:
+            raise InvalidOption(f"--alpha {self.alpha}: give a weight from 0 to 1")
+        if not data.weak_positives:
+            plain = LossOptions()
+            if (self.weak_positives_as, self.alpha) != (plain.weak_positives_as, plain.alpha):
+                raise InvalidOption(
+                    "--weak-positives-as and --alpha need --weak-positives: give files of weak positives"
+                )
+            return
+        if data.pairs_file is not None:
+            raise InvalidOption("--weak-positives needs ids of captions, which --pairs-file lacks; use --train-on")
+        if data.recolour and self.weak_positives_as == "multi_positive":
+            raise InvalidOption(
+                "--recolour changes the colours of each pair independently, so a caption no longer describes another "
+                "picture of its batch. Use --weak-positives-as extra_batch or weight"
+            )
+
 
 @dataclass
-class DataArguments:
+class DataOptions:
     """The data to train and score on."""
 
     _argument_group_name = "data"
@@ -115,11 +143,12 @@ class DataArguments:
     weak_positives: list[str] = option(
         [], "Files of cxc-eccv mine, one for each split: captions that also describe other images."
     )
-    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.")
-    images: str | None = option(None, "Folder with the images, at any depth; 'sample' for the sample's.")
+    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.", shapes=False)
+    images: str | None = option(None, "Folder with the images, at any depth; 'sample' for the sample's.", shapes=False)
     image_features: str | None = option(
         None,
         "In place of --images and an image tower, an embeddings file with a vector per image, to train captions onto.",
+        shapes=False,
     )
     held_out: int | None = option(
         None,
@@ -128,19 +157,22 @@ class DataArguments:
     )
     recolour: bool = option(False, "Augment the embedded sample by changing colours in pictures and captions.")
     report_on: Literal["val", "validation", "test"] | None = option(
-        None, "Split to score the trained model on; writes OUTPUT-DIR/report."
+        None,
+        "Split to score the trained model on; writes OUTPUT-DIR/report.",
+        shapes=False,
     )
 
 
 @dataclass
-class DualEncoderTrainingArguments(ScriptArguments):
+class TrainingOptions(TrainerOptions):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint with the best R@10."""
 
-    output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.")
+    output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.", shapes=False)
     stage: Literal["pretrain", "finetune"] = option(
         "finetune",
         "Step of the CxC paper's training, for its defaults. pretrain: image-text pairs, 30000 steps, a learning rate "
         "of 1e-4. finetune: also text-text pairs, 3 epochs, 5e-6.",
+        shapes=False,
     )
     learning_rate: float | None = option(  # type: ignore[assignment] # Trainer sees a number
         None, "Initial learning rate; a new model on few images needs more, such as 1e-3. Default: that of --stage."
@@ -170,12 +202,16 @@ class DualEncoderTrainingArguments(ScriptArguments):
             if self.stage == "pretrain" and self.max_steps < 0:
                 self.max_steps = PRETRAINING_STEPS
         super().__post_init__()
-        if self.chunk_size is not None:
-            self._check_chunks(self.chunk_size)
 
-    def _check_chunks(self, size: int) -> None:
-        if size < 2:
-            raise InvalidOption(f"--chunk-size {size}: give at least 2, or leave it out to encode the whole batch")
+    def check(self) -> None:
+        """Raise InvalidOption for options of transformers that do not go with ours."""
+        super().check()
+        if self.chunk_size is None:
+            return
+        if self.chunk_size < 2:
+            raise InvalidOption(
+                f"--chunk-size {self.chunk_size}: give at least 2, or leave it out to encode the whole batch"
+            )
         if self.torch_compile:
             raise InvalidOption("--chunk-size does not work with --torch-compile: leave one of them out")
         if self.n_gpu > 1:
@@ -189,39 +225,44 @@ OF_IMAGE_TOWER = ("image_model", "image_pooling", "images", "pairs_file", "recol
 """Options that do not go with vectors of images, which are found by image id."""
 
 
-class Arguments(NamedTuple):
-    """All arguments of a run."""
+class Options(NamedTuple):
+    """All options of a run."""
 
-    model: ModelArguments
-    objective: ObjectiveArguments
-    data: DataArguments
-    training: DualEncoderTrainingArguments
+    model: ModelOptions
+    loss: LossOptions
+    data: DataOptions
+    training: TrainingOptions
 
     @property
     def mode(self) -> str:
-        """The mode of the objective: the named one, else that of the stage."""
+        """The mode of the loss: the named one, else that of the stage."""
         # The paper pre-trains on images with one caption each.
-        return self.objective.mode or ("i2t" if self.training.stage == "pretrain" else "t2t+i2t")
+        return self.loss.mode or ("i2t" if self.training.stage == "pretrain" else "t2t+i2t")
 
     @property
     def has_image_tower(self) -> bool:
         """Whether the model reads images; it does not if it trains on captions only, or onto image vectors."""
         return self.mode != "t2t" and self.data.image_features is None
 
-    @property
-    def scored_splits(self) -> set[str]:
-        """The splits of COCO that select the checkpoint of a run on image vectors, or are reported."""
-        selects = self.training.eval_strategy != "no" and self.data.held_out == 0
-        names = [self.data.report_on, "validation" if selects else None]
-        return {SPLIT_NAMES[name] for name in names if name is not None}
+    def check(self) -> None:
+        """Raise InvalidOption for options that make no run, before anything is loaded."""
+        self.training.check()
+        self.model.check()
+        self._check_image_features()
+        self.loss.check(self.data)
+        data = self.data
+        is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
+        if data.recolour and (self.mode == "t2t" or not is_sample):
+            raise InvalidOption(
+                "--recolour works only with the embedded sample: give --data-dir sample --images sample"
+            )
 
-    def check_image_features(self) -> None:
-        """Raise InvalidOption for options that ``--image-features`` makes meaningless."""
+    def _check_image_features(self) -> None:
         if self.data.image_features is None:
             return
         if self.mode == "t2t":
             raise InvalidOption("--mode t2t trains on captions only; leave it out, or leave out --image-features")
-        plain = {**asdict(ModelArguments()), **asdict(DataArguments())}
+        plain = {**asdict(ModelOptions()), **asdict(DataOptions())}
         named = {**asdict(self.model), **asdict(self.data)}
         refused = [name for name in OF_IMAGE_TOWER if named[name] != plain[name]]
         if refused:
@@ -232,28 +273,18 @@ class Arguments(NamedTuple):
 
     @property
     def identity(self) -> Settings:
-        """The options that the weights depend on, with hashes of files, without places of files and the report."""
-        data = self.data
-        unused = {"data_dir", "images", "image_features", "report_on", "preset"}
-        unused |= set() if self.objective.loss.startswith("triplet") else {"margin"}
-        if not data.weak_positives:
-            unused |= {"weak_positives", "weak_positives_as", "alpha"}
-        hashes: Row = {}
-        if data.weak_positives:
-            hashes["weak_positives_sha256"] = sorted(map(hash_content, data.weak_positives))
-        if data.pairs_file is not None:
-            hashes["pairs_file_sha256"] = hash_content(data.pairs_file)
-        if data.image_features is not None:
-            hashes["image_features_sha256"] = hash_content(data.image_features)
-        return {
-            **identify_run(self[:3], self.training, ["schedule", "chunk_size"], unused),
-            "mode": self.mode,
-            **hashes,
-        }
+        """The options that shape the run, without those that it does not use, and hashes of its files."""
+        identity = {**identify_run(*self), "mode": self.mode}
+        unused = [] if self.loss.loss.startswith("triplet") else ["margin"]
+        if self.data.weak_positives:
+            identity["weak_positives_sha256"] = sorted(map(hash_content, self.data.weak_positives))
+        else:
+            unused += ["weak_positives", "weak_positives_as", "alpha"]
+        if self.data.pairs_file is not None:
+            identity["pairs_file_sha256"] = hash_content(self.data.pairs_file)
+        if self.data.image_features is not None:
+            identity["image_features_sha256"] = hash_content(self.data.image_features)
+        return {name: value for name, value in identity.items() if name not in unused}
 
 
-COMMAND = CommandLine(
-    "dual-encoder",
-    (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments),
-    PRESETS,
-)
+COMMAND = CommandLine("dual-encoder", Options, PRESETS)

@@ -1,9 +1,11 @@
-"""The Trainer of the character GRU, and its schedule."""
+"""The loss of the character GRU, its Trainer, and the cyclic schedule of the learning rate."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import torch
@@ -13,12 +15,59 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.char_gru.data import SharedBatches, collate
-from cxc_eccv.studies.baselines.char_gru.model import hinge_loss_of_views
-from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut
+from cxc_eccv.studies.baselines.char_gru.data import HeldOut, SharedBatches, collate
 from cxc_eccv.studies.trainers.enhanced import Row
-from cxc_eccv.studies.trainers.gathering import gather
-from cxc_eccv.studies.trainers.trainer import EpochCallback, WholeTrainer
+from cxc_eccv.studies.trainers.trainer import EpochCallback, WholeTrainer, gather
+
+
+def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
+    r"""Mean over the ordered pairs of two different rows of a batch, in float32.
+
+    ``max(0, cos(l_i, r_j) - cos(l_i, r_i) + margin) + max(0, cos(r_i, l_j) - cos(r_i, l_i) + margin)`` for ``i != j``,
+    where row i of one side, (N, D) unit vectors, belongs to row i of the other. The paper prints the sum; the mean
+    differs by a factor that does not change Adam's steps, and does not grow with the batch.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
+
+    Example:
+        >>> left = torch.eye(2)
+        >>> round(float(hinge_loss(left, left)), 3), round(float(hinge_loss(left, left.flip(0))), 3)
+        (0.0, 2.4)
+    """
+    similarity = left.float() @ right.float().T
+    match = similarity.diagonal()
+    onward = (similarity - match[:, None] + margin).clamp(min=0)
+    back = (similarity - match[None, :] + margin).clamp(min=0)
+    different = ~torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
+    return (onward + back)[different].mean()
+
+
+def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """Mean over all pairs of views: (N, D) unit vectors of a caption of each of N images, or of the images."""
+    losses = [hinge_loss(left, right, margin) for left, right in combinations(views, 2)]
+    return torch.stack(losses).mean()
+
+
+def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """The loss of the batch of all processes, computed on each of them, since gradients are averaged."""
+    return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
+
+
+def describe_pairs(captions: int, *, has_images: bool) -> str:
+    """A sentence that says which pairs of an image's captions and features the loss had."""
+    between_captions = comb(captions, 2)
+    if not has_images:
+        return (
+            f"Its loss had {between_captions} pairs of captions of each image and no image, while the paper's has "
+            "pairs of an image and a caption."
+        )
+    if captions == 1:
+        return "Its loss had pairs of an image and a caption, as the paper's."
+    return (
+        f"Its loss had {captions + between_captions} pairs of each image: {captions} of the image and a caption, and "
+        f"{between_captions} of two captions, while the paper's has only pairs of an image and a caption."
+    )
 
 
 class CharGruTrainer(WholeTrainer):
@@ -44,11 +93,6 @@ class CharGruTrainer(WholeTrainer):
     def compute_loss(self, model: torch.nn.Module, inputs: Row, *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
         """The loss of the whole batch, the same on every process."""
         return hinge_loss_of_processes(model(**inputs).views, self.accelerator.unwrap_model(model).config.margin)
-
-
-def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch of all processes, computed on each of them, since gradients are averaged."""
-    return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 
 def cyclic_cosine(optimizer: Optimizer, cycle: int, lowest: float) -> LambdaLR:

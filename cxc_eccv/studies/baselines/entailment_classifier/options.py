@@ -1,49 +1,27 @@
-"""Arguments of the training script, and the classifier that they start from, with its processor.
-
-Arguments are of model, objective and data; others are transformers' TrainingArguments. The sample has small encoders.
-"""
+"""The options of ``cxc-eccv train entailment-classifier``: model, loss, data, training; others are transformers'."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from tokenizers.processors import TemplateProcessing
-from transformers import (
-    AutoConfig,
-    AutoImageProcessor,
-    AutoModel,
-    AutoTokenizer,
-    BertModel,
-    BlipForImageTextRetrieval,
-    PreTrainedTokenizerFast,
-    ViTConfig,
-    ViTImageProcessorPil,
-    ViTModel,
-)
-
-from cxc_eccv.encoding.adapters import load_backbone
-from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.download import sample_images
-from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
-from cxc_eccv.studies.entailment.processing import EntailmentProcessor
-from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.studies.entailment.classifier import KINDS
+from cxc_eccv.studies.entailment.labelled import find_labelled
 from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.studies.trainers.model_card import Settings
 from cxc_eccv.studies.trainers.options import CommandLine, option
 from cxc_eccv.studies.trainers.resuming import identify_run
-from cxc_eccv.studies.trainers.sample_encoders import small_bert, word_tokenizer
-from cxc_eccv.studies.trainers.trainer import ScriptArguments
+from cxc_eccv.studies.trainers.trainer import TrainerOptions
 
 
 @dataclass
-class ModelArguments:
+class ModelOptions:
     """The model to train."""
 
     _argument_group_name = "model"
@@ -69,11 +47,12 @@ class ModelArguments:
         None, "eager is faster on a CPU with --bf16 and dropout; default: that of the encoders."
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidOption for an encoder that is shared by one branch."""
         if self.shared_text_encoder and self.branches not in (None, "both"):
             raise InvalidOption(f"--shared-text-encoder needs both branches, but --branches is {self.branches}")
 
-    def choose_branches(self, images: str | None) -> ModelArguments:
+    def choose_branches(self, images: str | None) -> ModelOptions:
         """The same with explicit branches; without images, warn and train only the text branch."""
         if images is not None or self.pretrained is not None or self.branches == "text":
             return replace(self, branches=self.branches or "both")
@@ -93,7 +72,7 @@ class ModelArguments:
 
 
 @dataclass
-class ObjectiveArguments:
+class LossOptions:
     """The loss to minimise."""
 
     _argument_group_name = "objective"
@@ -105,13 +84,14 @@ class ObjectiveArguments:
         0.0, "Target of a pair with a rating: 1 / (1 + exp(-SOFT_LABELS (rating - 3))); 0: its label."
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidOption for a steepness below 0."""
         if self.soft_labels < 0:
             raise InvalidOption(f"--soft-labels {self.soft_labels:g}: give a positive steepness, or 0 for labels")
 
 
 @dataclass
-class DataArguments:
+class DataOptions:
     """The data to train, select and score on."""
 
     _argument_group_name = "data"
@@ -120,9 +100,11 @@ class DataArguments:
         ["cxc/val", "sick/train", "stsb/train"],
         "Parts of the corpora; pairs are held out from the first. See the docs.",
     )
-    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.")
+    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.", shapes=False)
     images: str | None = option(
-        None, "Folder with the images, at any depth; 'sample' for the sample's; default: text only."
+        None,
+        "Folder with the images, at any depth; 'sample' for the sample's; default: text only.",
+        shapes=False,
     )
     used_as: list[str] = option(
         [],
@@ -143,11 +125,14 @@ class DataArguments:
     threshold_for: Literal["f_half", "accuracy"] = option(
         "f_half", "The measure that chooses threshold and checkpoint."
     )
-    precision: float | None = option(None, "Choose the threshold that reaches this precision (0.9) instead.")
+    precision: float | None = option(
+        None, "Choose the threshold that reaches this precision (0.9) instead.", shapes=False
+    )
     allow_test_data: bool = option(False, "Allow test splits; every report of the model then says so.")
-    report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.")
+    report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.", shapes=False)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidOption or UnknownName for options that make no run."""
         if self.precision is not None and not 0 < self.precision <= 1:
             raise InvalidOption(f"--precision {self.precision:g}: give a fraction above 0 and at most 1")
         if self.held_out is not None and self.held_out < 0:
@@ -161,6 +146,8 @@ class DataArguments:
                 "of the images of the first part"
             )
         self.kinds()
+        if self.report_on is not None:
+            find_labelled(self.report_on)
 
     @property
     def parts(self) -> list[str]:
@@ -189,10 +176,10 @@ class DataArguments:
 
 
 @dataclass
-class EntailmentTrainingArguments(ScriptArguments):
+class TrainingOptions(TrainerOptions):
     """The paper's training: AdamW from 2e-5, weight decay 0.02, 96 pairs a batch, five epochs."""
 
-    output_dir: str = option("entailment_classifier", "Folder for checkpoints, model and report.")
+    output_dir: str = option("entailment_classifier", "Folder for checkpoints, model and report.", shapes=False)
     learning_rate: float = option(2e-5, "Initial learning rate.")
     head_learning_rate: float | None = option(None, "Of the new gate and heads; default: --learning-rate.")
     weight_decay: float = 0.02
@@ -202,111 +189,23 @@ class EntailmentTrainingArguments(ScriptArguments):
     metric_for_best_model: str = "f_half"
 
 
-class Arguments(NamedTuple):
-    """All arguments of a run."""
+class Options(NamedTuple):
+    """All options of a run."""
 
-    model: ModelArguments
-    objective: ObjectiveArguments
-    data: DataArguments
-    training: EntailmentTrainingArguments
+    model: ModelOptions
+    loss: LossOptions
+    data: DataOptions
+    training: TrainingOptions
+
+    def check(self) -> None:
+        """Raise InvalidOption or UnknownName for options that make no run, before anything is loaded."""
+        for options in self:
+            options.check()
 
     @property
     def identity(self) -> Settings:
-        """The options that the weights depend on, without those for places of files and the report."""
-        unused = {"data_dir", "images", "report_on", "precision"}
-        identity = identify_run(self[:3], self.training, ["head_learning_rate"], unused)
-        return {**identity, "images": self.data.images is not None}
+        """The options that shape the run, and whether it has images."""
+        return {**identify_run(*self), "images": self.data.images is not None}
 
 
-COMMAND = CommandLine(
-    "entailment-classifier",
-    (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments),
-)
-
-
-BLIP = "blip"
-"""``model_type`` of checkpoints that AutoModel loads without their image-grounded encoder."""
-
-LONGEST = 128
-"""Context for the sample's pairs, which are shorter."""
-
-
-def starting_model(
-    arguments: ModelArguments, objective: ObjectiveArguments
-) -> tuple[EntailmentClassifier, EntailmentProcessor]:
-    """The classifier and its processor; ModelError if a part cannot be loaded."""
-    masked = objective.mask_share if objective.masking else 0
-    if arguments.pretrained is not None:
-        classifier = load_classifier(arguments.pretrained, device="cpu")
-        classifier.model.config.mask_ratio = objective.mask_ratio
-        classifier.model.config.mask_share = masked if classifier.model.image_model is not None else 0
-        return classifier.model, classifier.processor
-    has_text = arguments.branches != "visual" and not arguments.shared_text_encoder
-    text: Any = None
-    tokenizer: Any = None
-    if has_text and arguments.text_model == SAMPLE:
-        text, tokenizer = _sample_bert()
-    elif has_text:
-        text = load_backbone(AutoModel, arguments.text_model)
-        tokenizer = load_part(AutoTokenizer, arguments.text_model)
-    reader = None
-    reader_tokenizer = tokenizer
-    image = None
-    image_processor = None
-    if arguments.branches != "text":
-        reader, reader_tokenizer, image, image_processor = _visual_encoders(arguments)
-    model = EntailmentClassifier.from_parts(
-        text,
-        image_model=image,
-        visual_text_model=reader,
-        shared_text=arguments.shared_text_encoder,
-        head=arguments.head,
-        head_dropout=arguments.head_dropout,
-        mask_ratio=objective.mask_ratio,
-        mask_share=masked if reader is not None else 0,
-    )
-    tokenizer = reader_tokenizer if tokenizer is None else tokenizer
-    options = {"visual_tokenizer": reader_tokenizer, "image_processor": image_processor}
-    return model, EntailmentProcessor.for_model(model, tokenizer, **options)
-
-
-def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
-    """The text encoder, its tokenizer, the image encoder if it is another model, and the image processor."""
-    source = arguments.visual_text_model
-    image = arguments.image_model
-    if (source == SAMPLE) != (image == SAMPLE):
-        raise InvalidOption("--visual-text-model sample and --image-model sample go together")
-    if source == SAMPLE:
-        return *_sample_bert(), *_sample_vit()
-    is_blip = load_part(AutoConfig, source).model_type == BLIP
-    reader = load_backbone(BlipForImageTextRetrieval if is_blip else AutoModel, source)
-    tokenizer = load_part(AutoTokenizer, source)
-    if image is None:
-        return reader, tokenizer, None, load_part(AutoImageProcessor, source)
-    return reader, tokenizer, load_backbone(AutoModel, image), load_part(AutoImageProcessor, image)
-
-
-def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
-    tokenizer = word_tokenizer(Library(SAMPLE).split("train").captions["text"].to_pylist())
-    tokenizer.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
-    )
-    tokenizer.model_max_length = LONGEST
-    return small_bert(tokenizer, hidden_size=64, layers=2), tokenizer
-
-
-def _sample_vit() -> tuple[ViTModel, ViTImageProcessorPil]:
-    config = ViTConfig(
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-        image_size=64,
-        patch_size=16,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return ViTModel(config), ViTImageProcessorPil(size={"height": 64, "width": 64})
+COMMAND = CommandLine("entailment-classifier", Options)
