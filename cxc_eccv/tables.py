@@ -1,15 +1,18 @@
-"""Tables of numbers, made once and written for a console, as Markdown and as LaTeX."""
+"""Tables of numbers, made once and written for a console, as Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 from cxc_eccv.terminal import latex_text, markdown_text, upper_first, visible
+from cxc_eccv.writing import shield
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -271,6 +274,33 @@ def _latex_cell(cell: Cell) -> str:
     text += rf" {{\scriptsize {latex_text(cell.deviation)}}}" if cell.deviation else ""
     interval = rf"{{\tiny {latex_text(cell.interval)}}}"
     return rf"\shortstack[r]{{{text}\\ {interval}}}" if cell.interval else text
+
+
+def tables_to_rows(tables: Iterable[Table]) -> list[dict[str, object]]:
+    """The rows of tables by their headings, below ``table`` for the title; texts that a spreadsheet runs are shielded.
+
+    A row that opens a section is left out.
+    """
+    return [
+        {"table": shield(table.title), **_name_cells(table, row)}
+        for table in tables
+        for row in table.rows
+        if len(row) > 1
+    ]
+
+
+def _name_cells(table: Table, row: Sequence[str | Cell]) -> dict[str, str]:
+    return {heading: shield(str(cell).strip()) for heading, cell in zip(table.headings, row, strict=False)}
+
+
+def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """Write rows as CSV; a column that a row lacks is empty."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _to_cell(cell: str | Cell) -> Cell:

@@ -64,6 +64,11 @@ def code_span(value: object) -> Markup:
     return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows its text verbatim
 
 
+def is_code(title: str) -> bool:
+    """Whether a fact of this title is for programs, and shown as code."""
+    return "sha256" in title or title == "Command"
+
+
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +10,11 @@ import typer
 from cxc_eccv.cli.delivery import check_folder, say_written
 from cxc_eccv.cli.shared_options import ReportNames
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import recorded_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cxc_eccv.comparison import Comparison, ModelAgreement
-    from cxc_eccv.comparison.published import Joined
+    from cxc_eccv.comparison.compared_models import ComparedModels
 
 
 COMPARISON_FILES = (
@@ -78,8 +74,7 @@ def compare(
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import join, load_reports, measure_agreement, published_tables, read_reports
-    from cxc_eccv.comparison.comparison_files import brief_table
-    from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.comparison.compared_models import ComparedModels
 
     if len(reports) == 1 and not published:
         raise InvalidOption(
@@ -90,41 +85,38 @@ def compare(
     check_folder(output)
     scored = load_reports(reports, name, per_labels=agreement) if len(reports) > 1 else ()
     models = {model.name: model.report for model in scored} or read_reports(reports, name)
-    joined = [join(paper, models) for paper in published_tables()] if published else []
+    papers = published_tables() if published else ()
     comparison: Comparison | ModelAgreement | None = None
     metrics = "all" if all_metrics else "main"
     if agreement:
         comparison = measure_agreement(*scored, samples=samples, confidence=confidence, metrics=metrics)
     elif len(reports) > 1:
         comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
+    compared = ComparedModels(comparison, tuple(join(paper, models) for paper in papers))
     written = []
     try:
         if output is not None:
-            written = write_comparison(texts_of(comparison, joined), output)
+            written = write_comparison(texts_of(compared), output)
     finally:
-        tables = [] if comparison is None else comparison.tables()
-        print_shown(tables_to_console([*tables, *map(brief_table, joined)]))
+        compared.show()
     say_written(written)
 
 
-def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined]) -> dict[str, str]:
+def texts_of(compared: ComparedModels) -> dict[str, str]:
     """The text of each file that a comparison writes, by name."""
-    from cxc_eccv.comparison.comparison_files import comparison_to_json, joined_tables, joined_to_csv, rows_to_csv
-    from cxc_eccv.comparison.page import render_comparison
-    from cxc_eccv.tables import tables_to_latex, tables_to_markdown
+    from cxc_eccv.tables import rows_to_csv
 
-    published = list(itertools.chain.from_iterable(map(joined_tables, joined)))
-    tables = [] if comparison is None else comparison.tables()
-    every = [] if comparison is None else comparison.all_tables()
     texts = {
-        "compare.html": render_comparison(comparison, published),
-        "compare.json": comparison_to_json(comparison, joined),
-        "compare.md": tables_to_markdown([*every, *published]),
-        "compare.tex": tables_to_latex([*tables, *published]),
+        "compare.html": compared.to_html(),
+        "compare.json": compared.to_json(),
+        "compare.md": compared.to_markdown(),
+        "compare.tex": compared.to_latex(),
     }
-    if comparison is not None:
-        texts["compare.csv"] = rows_to_csv(comparison.records())
-    return texts | ({"published.csv": joined_to_csv(joined)} if joined else {})
+    if compared.comparison is not None:
+        texts["compare.csv"] = compared.comparison.to_csv()
+    if compared.published:
+        texts["published.csv"] = rows_to_csv([row for joined in compared.published for row in joined.records()])
+    return texts
 
 
 def write_comparison(texts: dict[str, str], output: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say, visible
@@ -19,6 +19,7 @@ from cxc_eccv.writing import refuse_unwritable
 if TYPE_CHECKING:
     from cxc_eccv.report import Report
     from cxc_eccv.runs import EmbeddingsRun
+    from cxc_eccv.types.provenance import Provenance
 
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
@@ -44,7 +45,6 @@ def deliver(
     overwrite: bool = False,
 ) -> None:
     """Write the files of a report, then print it; a failure to write does not stop the printing."""
-    from cxc_eccv.report.console import print_report
     from cxc_eccv.report.saving import save_report
 
     try:
@@ -53,7 +53,7 @@ def deliver(
             shown = add_command(report)
             written = save_report(shown, output, images=images, overwrite=overwrite)
     finally:
-        print_report(report)
+        report.show()
     say_written(written)
 
 
@@ -77,9 +77,23 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
         say(f"{did}: {run.path}", err=True)
 
 
-def add_command(report: Report) -> Report:
-    """The report with the command among its facts."""
-    return replace(report, provenance=replace(report.provenance, command=COMMAND.get()))
+Result = TypeVar("Result", bound="Sourced")
+
+
+class Sourced(Protocol):
+    """A dataclass with the provenance of its numbers."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the numbers were computed from."""
+        ...
+
+
+def add_command(result: Result) -> Result:
+    """The result with the command among its facts."""
+    return replace(result, provenance=replace(result.provenance, command=COMMAND.get() or None))
 
 
 SECRETS = ("--hub-token", "--hub_token")

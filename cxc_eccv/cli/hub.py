@@ -206,8 +206,8 @@ def leaderboard(
     Results on the Hub are those of one benchmark. Results in open pull requests have rows of their own, with the number
     of the pull request. What cannot be read is named, and shown as it was last read.
     """
-    from cxc_eccv.comparison.comparison_files import joined_tables
-    from cxc_eccv.comparison.published import PublishedTable, join_scores, published_tables
+    from cxc_eccv.comparison.published import PublishedTable, published_tables
+    from cxc_eccv.comparison.published_join import join_scores
     from cxc_eccv.hub.leaderboard import leaderboard_tasks
     from cxc_eccv.hub.results import read_results
     from cxc_eccv.tables import tables_to_console
@@ -222,7 +222,7 @@ def leaderboard(
     main = [key for key, entry in leaderboard_tasks().items() if entry.main]
     both = [key.replace("/i2t/", "/") for key in main]
     joined = join_scores(papers[task], [*main, *both], results)
-    print_shown(tables_to_console(joined_tables(joined, "submitted models")))
+    print_shown(tables_to_console(joined.all_tables()))
     say("")
     if results or not notes:
         say(_count_models(results, [row.model for row in joined.rows if not row.published]))

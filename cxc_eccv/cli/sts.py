@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from cxc_eccv.cli.delivery import check_folder, say_written
 from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names, open_library
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.tables import tables_to_console
-from cxc_eccv.terminal import print_shown, say, visible
+from cxc_eccv.terminal import say
 from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cxc_eccv.encoding import TextEncoder
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import StsReport
@@ -56,7 +52,7 @@ def sts(
     a sentence-transformers model or a trained baseline of this package. Rows without a human score are left out and
     counted.
     """
-    from cxc_eccv.sts import task_names, to_json, to_markdown
+    from cxc_eccv.sts import task_names
 
     check_folder(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
@@ -72,10 +68,10 @@ def sts(
         encoder = text_encoder(model, batch_size=batch_size, device=device, dtype=dtype)
         report = _evaluate_encoder(encoder, model, library, wanted)
     try:
-        texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
+        texts = {"sts.json": report.to_json(), "sts.md": report.to_markdown()}
         written = [] if output is None else write_texts(output, texts, recorded=True)
     finally:
-        print_sts(report)
+        report.show()
     say_written(written)
 
 
@@ -93,12 +89,3 @@ def _evaluate_encoder(encoder: TextEncoder, model: str, library: Library, tasks:
     if encoder.truncated:
         say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
     return report
-
-
-def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print the edition of the data, a table per task, and what a baseline was fitted on; correlations times 100."""
-    from cxc_eccv.sts import list_notes, list_tables
-
-    print_shown(tables_to_console(list_tables(report)), console)
-    for line in list_notes(report):
-        print_shown(Text(visible(line)), console)

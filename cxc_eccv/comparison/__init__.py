@@ -9,11 +9,11 @@ from cxc_eccv.comparison.published import (
     Agreement,
     PublishedScore,
     PublishedTable,
-    join,
     metric_agreement,
     published_agreement,
     published_tables,
 )
+from cxc_eccv.comparison.published_join import join
 
 __all__ = [
     "Agreement",

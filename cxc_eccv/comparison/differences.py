@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cxc_eccv.comparison.model_ranks import ModelRank, name_ranks, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.presentation import Section, ShownResult
 from cxc_eccv.report.best_ranks import label_tasks
 from cxc_eccv.statistics import POWER, least_p_value
-from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
-from cxc_eccv.terminal import shown_html, shown_text, visible
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import DIRECTIONS, check_whole
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
-from cxc_eccv.wording import heading_of, key_name, list_names, show_value, task_name
+from cxc_eccv.wording import count, direction_name, heading_of, key_name, list_names, show_value, task_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +103,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class Comparison(ShownResult):
     """Models against a baseline; it shows its tables when printed, or at the end of a notebook's cell.
 
     Attributes:
@@ -117,6 +119,8 @@ class Comparison:
         labels: the sources of labels that replace those of the tasks; empty if every task uses its own.
         brief_notes: the notes with one for all models where ``notes`` has one for each; these are shown.
     """
+
+    page_template: ClassVar[tuple[str, str]] = ("compared.html.jinja", "cxc_eccv.comparison")
 
     baseline: str
     models: tuple[str, ...]
@@ -164,16 +168,64 @@ class Comparison:
             return list_difference_tables(self)
         return [*self.tables(), *list_difference_tables(self), *list_rank_tables(self)]
 
+    @property
+    def title(self) -> str:
+        """How many models are compared."""
+        return f"Comparison of {count(1 + len(self.models), 'model')}"
+
+    def record(self) -> dict[str, object]:
+        """The content of ``compare.json``; values are in the units of report.json."""
+        differences = [
+            {"key": row.key, **asdict(row), "significant": self.significant(row)} for row in self.differences
+        ]
+        return {
+            "schema": 1,
+            "data": self.data,
+            "baseline": self.baseline,
+            "models": self.models,
+            "settings": {
+                **asdict(self.settings),
+                "resampled": "images with all their queries, with replacement, the same draws for both models",
+                "interval": "percentile",
+                "p_value": "two-sided: 2 (1 + min(samples <= 0, samples >= 0)) / (samples + 1), at most 1",
+                "correction": "Holm",
+                "tests": len(self.differences),
+            },
+            "differences": differences,
+            "ranks": [{"key": row.key, **asdict(row)} for row in self.ranks],
+            "ranks_under_any_labels": self.ranks_under_any_labels,
+            "not_compared": self.not_compared,
+            "notes": self.notes,
+        }
+
+    def sections(self) -> list[Section]:
+        """With three models or more their scores, then all differences, then the ranks of each direction."""
+        differences = Section("differences", f"Differences from {self.baseline}", list_difference_tables(self))
+        if len(self.models) == 1:
+            return [differences]
+        ranks = [
+            Section(_anchor_ranks(direction), f"Ranks, {direction_name(direction)}", [table])
+            for direction, table in zip(group_ranks(self.ranks), list_rank_tables(self), strict=True)
+        ]
+        return [Section("scores", "Scores", self.tables()), differences, *ranks]
+
+    def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
+        """The ranks of each task, as charts in the section of their direction."""
+        ranks = group_ranks(self.ranks) if len(self.models) > 1 else {}
+        return {
+            "baseline": self.baseline,
+            "confidence": self.settings.confidence,
+            "ranks": {_anchor_ranks(direction): list(by_task.values()) for direction, by_task in ranks.items()},
+        }
+
     def __repr__(self) -> str:
         models = f"{', '.join(self.models)} with {self.baseline}"
         significant = sum(map(self.significant, self.differences))
         return visible(f"<Comparison of {models}: {len(self.differences)} tests, {significant} significant>")
 
-    def __str__(self) -> str:
-        return shown_text(tables_to_console(self.tables()))
 
-    def _repr_html_(self) -> str:
-        return shown_html(tables_to_console(self.tables()))
+def _anchor_ranks(direction: str) -> str:
+    return f"ranks-{direction or 'all'}"
 
 
 def list_summary_tables(comparison: Comparison) -> list[Table]:

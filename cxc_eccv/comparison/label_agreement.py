@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,11 +15,12 @@ from cxc_eccv.comparison.compare_reports import paired_samples
 from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, labels_of, pair_up, training_notes
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.presentation import Section, ShownResult
 from cxc_eccv.report import Report
 from cxc_eccv.statistics import interval
 from cxc_eccv.statistics.agreement import SignArray, order_signs, tau_b
-from cxc_eccv.tables import Cell, Table, tables_to_console
-from cxc_eccv.terminal import shown_html, shown_text, visible
+from cxc_eccv.tables import Cell, Table
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
@@ -78,7 +81,7 @@ class OrderedModel:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ModelAgreement:
+class ModelAgreement(ShownResult):
     """How alike metrics and sets of labels order models; it shows its tables when printed.
 
     Attributes:
@@ -90,6 +93,8 @@ class ModelAgreement:
         notes: what was left out, and why.
         data: split and edition of the data, in words.
     """
+
+    page_template: ClassVar[tuple[str, str]] = ("compared.html.jinja", "cxc_eccv.comparison")
 
     models: tuple[str, ...]
     labels: tuple[str, ...]
@@ -136,7 +141,22 @@ class ModelAgreement:
         last = replace(tables[-1], notes=[self._legend], cautions=cautions, bold=bold)
         return [replace(table, data=self.data) for table in [*tables[:-1], last]]
 
-    all_tables = tables
+    @property
+    def title(self) -> str:
+        """How many models are compared."""
+        return f"Comparison of {count(len(self.models), 'model')}"
+
+    def record(self) -> dict[str, object]:
+        """The content of ``compare.json``."""
+        return {"schema": 1, "agreement": asdict(self)}
+
+    def sections(self) -> list[Section]:
+        """One, with all tables."""
+        return [Section("agreement", "Agreement", self.tables())]
+
+    def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
+        """No baseline and no ranks."""
+        return {"baseline": "", "confidence": self.settings.confidence, "ranks": {}}
 
     def _score_table(self, metric: str, subtitle: str) -> Table:
         """A row per model and a column per set of labels."""
@@ -157,12 +177,6 @@ class ModelAgreement:
 
     def __repr__(self) -> str:
         return visible(f"<Agreement of {len(self.rows)} pairs of orders of {len(self.models)} models>")
-
-    def __str__(self) -> str:
-        return shown_text(tables_to_console(self.tables()))
-
-    def _repr_html_(self) -> str:
-        return shown_html(tables_to_console(self.tables()))
 
 
 def _triangle(rows: Sequence[OrderAgreement], title: str, subtitle: str) -> Table:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cxc_eccv.comparison.comparison_files import rows_to_csv
 from cxc_eccv.comparison.pairing import ScoredReport, check_comparable
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import interval_lines, number_cell
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, Table, rows_to_csv
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.result import SPREAD

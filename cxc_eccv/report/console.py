@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.page_content import Page, TaskScores
-from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.report.score_tables import (
     BELOW,
     NOTHING,
@@ -22,7 +21,7 @@ from cxc_eccv.report.score_tables import (
     shorten_parts,
 )
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
-from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS
 from cxc_eccv.types.result import WILSON
 from cxc_eccv.wording import CHECK_FIRST, TIES_PAGE, Shown, list_names, metric_name, score_cell, unit_of
@@ -31,24 +30,9 @@ LISTED = 3
 """Most names in a line that says what was not scored."""
 
 
-def print_report(report: ReportData, console: Console | None = None) -> None:
-    """Print what :func:`report_text` returns, with colours where the terminal has them."""
-    print_shown(render(Page(report)), console)
-
-
-def report_text(report: ReportData) -> str:
-    """The report for a terminal, without colours."""
-    return shown_text(render(Page(report)))
-
-
-def report_html(report: ReportData) -> str:
-    """The report for a notebook."""
-    return shown_html(render(Page(report)))
-
-
 def render(page: Page) -> RenderableType:
     """The page as a rich renderable; all tasks of COCO fit in 60 lines of 80 columns."""
-    tables = [*headline_tables(page), *_score_tables(page)]
+    tables = list_brief_tables(page)
     notes = [*_footnotes(page), *explain_bounds(page)]
     return Group(
         *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
@@ -59,6 +43,11 @@ def render(page: Page) -> RenderableType:
         *(Text(visible(line), style="bold red") for line in caution_lines(page)),
         *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
     )
+
+
+def list_brief_tables(page: Page) -> list[Table]:
+    """The main numbers, then those of all tasks together."""
+    return [*headline_tables(page), *_score_tables(page)]
 
 
 def _doubt_lines(page: Page) -> Iterator[RenderableType]:

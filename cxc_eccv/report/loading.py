@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, refuse_long_name
+from cxc_eccv.presentation.thumbnails import page_images
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.files import (
     DIGEST,
@@ -20,7 +21,6 @@ from cxc_eccv.report.files import (
     digest_of,
 )
 from cxc_eccv.report.page_content import Page
-from cxc_eccv.report.pages import page_images
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.report.report import Report
 from cxc_eccv.report.saving import FILES, HTML, MARKDOWN, write_pages
@@ -111,7 +111,7 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     folder = file.parent
     _refuse_incomplete(folder)
     with replaced_folder(folder, FILES) as new:
-        page = Page(report) if report.examples is None else Page(report, report.examples)
+        page = Page.of(report)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
         write_pages(new, page, page_images(images, find_shown_files(page.cards)))

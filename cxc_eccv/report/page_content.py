@@ -139,6 +139,11 @@ class Page:
     report: ReportData
     example_table: pa.Table = field(default_factory=lambda: no_examples("the report was made without its run"))
 
+    @classmethod
+    def of(cls, report: ReportData) -> Page:
+        """The content of a report with its own examples, if it has some."""
+        return cls(report) if report.examples is None else cls(report, report.examples)
+
     @property
     def name(self) -> str:
         """The name of the report, safe to show."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cxc_eccv.presentation import ShownResult
+from cxc_eccv.report.page_content import Page
+from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.report.report_data import ReportData
+from cxc_eccv.report.score_tables import list_tables
+from cxc_eccv.tables import Table
+from cxc_eccv.wording import row_name
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report(ReportData):
+class Report(ReportData, ShownResult):
     """All results of one run and their provenance.
 
     ``print`` shows the tables of the command line; a notebook shows them as HTML. The attributes are those of
@@ -52,12 +62,46 @@ class Report(ReportData):
 
         return save_report(self, folder, images=images)
 
-    def __str__(self) -> str:
-        from cxc_eccv.report.console import report_text
+    @property
+    def title(self) -> str:
+        """The name of the model or of the run."""
+        return self.name or "Retrieval report"
 
-        return report_text(self)
+    @property
+    def data(self) -> str:
+        """The split and the edition of the data in words."""
+        return Page(self).data
 
-    def _repr_html_(self) -> str:
-        from cxc_eccv.report.console import report_html
+    def tables(self) -> list[Table]:
+        """The main numbers, then those of all tasks together."""
+        from cxc_eccv.report.console import list_brief_tables
 
-        return report_html(self)
+        return list_brief_tables(Page(self))
+
+    def all_tables(self) -> list[Table]:
+        """The main numbers, then every number of each task."""
+        return list_tables(Page(self), row_name)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The entries of the provenance."""
+        return Page(self).facts
+
+    def rendered(self) -> RenderableType:
+        """What to check first, the tables, and what they leave out, for a console of rich."""
+        from cxc_eccv.report.console import render
+
+        return render(Page(self))
+
+    def to_markdown(self) -> str:
+        """The report as ``report.md`` has it."""
+        from cxc_eccv.report.pages import render_markdown
+
+        return render_markdown(Page.of(self))
+
+    def to_html(self, images: str | Path | None = None) -> str:
+        """The report as ``report.html`` has it; ``images`` is the folder of the photographs, for thumbnails."""
+        from cxc_eccv.presentation.thumbnails import page_images
+        from cxc_eccv.report.pages import render_html
+
+        page = Page.of(self)
+        return render_html(page, page_images(images, find_shown_files(page.cards)))

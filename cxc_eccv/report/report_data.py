@@ -12,7 +12,7 @@ from cxc_eccv.terminal import visible
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json, make_shape, to_json
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.strict_json import TEXT, Each, Shape, check_shape, decode_json
+from cxc_eccv.types.strict_json import TEXT, Each, Json, Shape, check_shape, decode_json
 from cxc_eccv.types.training_data import UNKNOWN_DATA, describe_training_data
 
 if TYPE_CHECKING:
@@ -185,18 +185,28 @@ class ReportData:
         """
         import pandas as pd
 
-        bounded = any(result.bounds is not None for result in self.results)
-        rows = [
-            {name: getattr(result, name) for name in COLUMNS}
-            | {f"bounds_{name}": getattr(result.bounds, name, None) for name in OF_BOUNDS if bounded}
-            for result in self.results
-        ]
-        added = [f"bounds_{name}" for name in OF_BOUNDS if bounded]
-        return pd.DataFrame(rows, columns=[*COLUMNS, *added]).astype(dict.fromkeys([*MAYBE_LACKING, *added], float))
+        added = self._bounds_columns
+        frame = pd.DataFrame(self.records(), columns=[*COLUMNS, *added])
+        return frame.astype(dict.fromkeys([*MAYBE_LACKING, *added], float))
 
-    def to_json(self) -> str:
-        """The text of ``report.json``: schema, doubts, scores by key, all results, skipped tasks, provenance."""
-        content = {
+    def records(self) -> list[dict[str, Json]]:
+        """The rows of :meth:`to_pandas`."""
+        rows = []
+        for result in self.results:
+            row = {name: getattr(result, name) for name in COLUMNS}
+            row |= {column: getattr(result.bounds, name, None) for column, name in self._bounds_columns.items()}
+            rows.append(row)
+        return rows
+
+    @property
+    def _bounds_columns(self) -> dict[str, str]:
+        """Column of each bound to its name; empty without bounds."""
+        bounded = any(result.bounds is not None for result in self.results)
+        return {f"bounds_{name}": name for name in OF_BOUNDS} if bounded else {}
+
+    def record(self) -> dict[str, object]:
+        """Schema, doubts, scores by key, all results, skipped tasks, provenance."""
+        return {
             "schema": REPORT_SCHEMA,
             "doubts": dict(self.doubts),
             "scores": self.scores,
@@ -204,7 +214,10 @@ class ReportData:
             "skipped": dict(self.skipped),
             "provenance": to_json(self.provenance),
         }
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    def to_json(self) -> str:
+        """The text of ``report.json``."""
+        return json.dumps(self.record(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:

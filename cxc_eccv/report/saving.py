@@ -6,9 +6,10 @@ from pathlib import Path
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.presentation.thumbnails import page_images
 from cxc_eccv.report.files import DIGEST, EXAMPLES, PER_QUERY, PER_QUERY_SCHEMA, REPORT, digest_of
 from cxc_eccv.report.page_content import Page
-from cxc_eccv.report.pages import page_images, render_html, render_markdown
+from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.sources.download import image_folder
@@ -52,7 +53,7 @@ def write_folder(folder: Path, report: ReportData, images: str | Path | None = N
 
     If thumbnails cannot be made, the report is written without them and the error is raised.
     """
-    page = Page(report) if report.examples is None else Page(report, report.examples)
+    page = Page.of(report)
     uris = None
     failure = None
     try:

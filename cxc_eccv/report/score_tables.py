@@ -9,7 +9,7 @@ from cxc_eccv.report.charts import Verdicts, table_depths
 from cxc_eccv.report.page_content import Page, caveat_of
 from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.terminal import code_span, upper_first
+from cxc_eccv.terminal import code_span, is_code, upper_first
 from cxc_eccv.types import DIRECTIONS, Result
 from cxc_eccv.wording import (
     BOUNDS,
@@ -245,8 +245,3 @@ def origin_tables(page: Page) -> list[Table]:
         Table([("",), ("",)], facts, prose=frozenset({1})),
         Table([("raw file",), ("sha256",)], files, prose=frozenset({1})),
     ]
-
-
-def is_code(title: str) -> bool:
-    """Whether a fact of this title is for programs."""
-    return "sha256" in title or title == "Command"

@@ -1,24 +1,23 @@
-"""The report of sentence similarity: its tables, Markdown and JSON."""
+"""The report of sentence similarity."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sts.correlations import Row
-from cxc_eccv.tables import Table, tables_to_markdown
-from cxc_eccv.terminal import markdown_text
-from cxc_eccv.types import json_records
+from cxc_eccv.tables import Table
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
 
-TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
+TASK_TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
 HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StsReport:
+class StsReport(ShownResult):
     """All tasks of one model."""
 
     tasks: Mapping[str, Sequence[Row]]
@@ -28,23 +27,41 @@ class StsReport:
         """One row by name."""
         return next(row for row in self.tasks[task] if row.name == name)
 
+    @property
+    def title(self) -> str:
+        """The name of the model."""
+        return f"Semantic textual similarity: {self.provenance.model or 'a model'}"
 
-def title(task: str) -> str:
+    def tables(self) -> list[Table]:
+        """A table per task; correlations times 100, as in the field's papers."""
+        header = [(heading,) for heading in HEADER]
+        data = describe_data(self.provenance.data, self.provenance.split, "")
+        return [
+            Table(header, list(map(_make_row, rows)), f"{name_task(task)}, times 100", data=data)
+            for task, rows in self.tasks.items()
+        ]
+
+    def footnotes(self) -> list[str]:
+        """What a baseline was fitted on, and a line for each raw file that differs from the catalog's."""
+        fitted = self.provenance.others.get("fitted_on")
+        modified = [
+            f"Modified data: {name} has sha256 {file.found}, expected {file.expected}."
+            for name, file in self.provenance.data.modified.items()
+        ]
+        return [f"Fitted on {fitted}.", *modified] if fitted else modified
+
+    def record(self) -> dict[str, object]:
+        """The rows of each task, and the provenance."""
+        tasks = {task: [asdict(row) for row in rows] for task, rows in self.tasks.items()}
+        return {"schema": 1, "tasks": tasks, "provenance": to_json(self.provenance)}
+
+
+def name_task(task: str) -> str:
     """The heading of a task, such as ``STS 2014``."""
-    return TITLES.get(task, f"STS {task.removeprefix('sts')}")
+    return TASK_TITLES.get(task, f"STS {task.removeprefix('sts')}")
 
 
-def list_tables(report: StsReport) -> list[Table]:
-    """A table per task; correlations times 100, as in the field's papers."""
-    header = [(heading,) for heading in HEADER]
-    data = describe_data(report.provenance.data, report.provenance.split, "")
-    return [
-        Table(header, list(map(_table_row, rows)), f"{title(task)}, times 100", data=data)
-        for task, rows in report.tasks.items()
-    ]
-
-
-def _table_row(row: Row) -> list[str]:
+def _make_row(row: Row) -> list[str]:
     return [
         row.name.replace("_", " "),
         f"{row.pairs:,}",
@@ -53,27 +70,3 @@ def _table_row(row: Row) -> list[str]:
         f"{100 * row.spearman:.1f}",
         f"{row.unscored:,}" if row.unscored else "",
     ]
-
-
-def list_notes(report: StsReport) -> list[str]:
-    """What a baseline was fitted on, and a line for each raw file that differs from the catalog's."""
-    fitted = report.provenance.others.get("fitted_on")
-    return ([f"Fitted on {fitted}."] if fitted else []) + [
-        f"Modified data: {name} has sha256 {file.found}, expected {file.expected}."
-        for name, file in report.provenance.data.modified.items()
-    ]
-
-
-def to_markdown(report: StsReport) -> str:
-    """The tables, and what they were computed from."""
-    head = f"# Semantic textual similarity: {markdown_text(report.provenance.model or 'a model')}"
-    return "\n\n".join([head, *map(markdown_text, list_notes(report)), tables_to_markdown(list_tables(report))])
-
-
-def to_json(report: StsReport) -> str:
-    """``{"schema": 1, "tasks": {task: [row, ...]}, "provenance": {...}}``."""
-    tasks = {task: [asdict(row) for row in rows] for task, rows in report.tasks.items()}
-    return (
-        json.dumps({"schema": 1, "tasks": tasks, "provenance": json_records.to_json(report.provenance)}, indent=2)
-        + "\n"
-    )

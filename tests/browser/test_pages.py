@@ -6,12 +6,13 @@ from page_checks import OPEN_FOLDS, assert_sound, list_requests, resize
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
-from cxc_eccv.comparison.comparison_files import joined_tables
-from cxc_eccv.comparison.page import render_comparison
-from cxc_eccv.comparison.published import eccv_caption_table, join_scores
+from cxc_eccv.comparison.compared_models import ComparedModels
+from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.comparison.published_join import join_scores
+from cxc_eccv.presentation.thumbnails import thumbnails
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.page_content import Page
-from cxc_eccv.report.pages import render_html, thumbnails
+from cxc_eccv.report.pages import render_html
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import sample_images
 
@@ -39,11 +40,11 @@ def comparison():
 def pages(html, comparison):
     """Every page of the core, by name."""
     table = eccv_caption_table()
-    published = joined_tables(join_scores(table, table.keys, {}))
+    published = join_scores(table, table.keys, {})
     return {
         "report": html,
-        "comparison": render_comparison(comparison),
-        "published": render_comparison(None, published),
+        "comparison": comparison.to_html(),
+        "published": ComparedModels(published=(published,)).to_html(),
     }
 
 
@@ -157,7 +158,7 @@ def test_labels_of_curves_stand_inside_their_charts(open_page, html):
 
 
 def test_bars_cover_the_ranks_of_their_intervals(open_page, comparison):
-    page = open_page(render_comparison(comparison))
+    page = open_page(comparison.to_html())
     bars = """[...document.querySelectorAll('.forest tbody tr')].map((row) => {
       const plot = row.querySelector('svg').getBoundingClientRect();
       const bar = row.querySelector('.whisker').getBoundingClientRect();

@@ -9,12 +9,11 @@ from rich.console import Console
 
 from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.judgments.evidence.source import official_sources
 from cxc_eccv.registry import metrics, task, tasks
 from cxc_eccv.report import Report
-from cxc_eccv.report.console import print_report, render
+from cxc_eccv.report.console import render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import find_catalog
@@ -141,7 +140,7 @@ def test_the_widest_report_there_is():
     report = Report(tuple(rows), {LONG: LONG})
     for width in (20, 40, *WIDTHS):
         console = Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True)
-        print_report(report, console)
+        report.show(console)
         text = console.file.getvalue()
         assert "…" not in text
         assert text.count("[100.0, 100.0]") == 4
@@ -155,7 +154,7 @@ def test_sts_tables_fit(width):
     report = StsReport({"sts2015": rows}, Provenance())
     shown = [Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True), Console(file=io.StringIO())]
     for console in shown:
-        print_sts(report, console)
+        report.show(console)
     text, piped = (console.file.getvalue() for console in shown)
     check_fits(text, width, piped)
     assert "-68.9 to -67.5" in text

@@ -8,8 +8,6 @@ from scipy.stats import kendalltau
 from scored_reports import scored
 
 from cxc_eccv.comparison import measure_agreement
-from cxc_eccv.comparison.comparison_files import comparison_to_json
-from cxc_eccv.comparison.page import render_comparison
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import Draws
 
@@ -134,10 +132,10 @@ def test_tables_file_and_page_show_the_agreement():
     assert first.rows[0][1].text == f"{found.rows[0].tau:.2f}"
     assert "coco + new" in second.title
     assert [row[0] for row in labels.rows] == ["COCO 5K R@1", "ECCV Caption i2t mAP@R"]
-    written = json.loads(comparison_to_json(found))["agreement"]
+    written = json.loads(found.to_json())["agreement"]
     assert written["rows"][0]["tau"] == found.rows[0].tau
     assert written["settings"]["samples"] == 100
-    page = render_comparison(found)
+    page = found.to_html()
     assert "Agreement of labels" in page
     assert "Differences from" not in page
 

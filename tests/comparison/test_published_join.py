@@ -5,7 +5,6 @@ import csv
 import pytest
 
 from cxc_eccv.comparison import join
-from cxc_eccv.comparison.comparison_files import joined_tables, joined_to_csv
 from cxc_eccv.comparison.published import eccv_caption_table, printed_table
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.report import Report
@@ -80,7 +79,7 @@ def test_lower_median_rank_stands_higher():
     joined = join(printed_table("cxc"), {"mine": report({"cxc/t2t/median_rank": 2.5})})
     assert (joined.by, names(joined).index("mine")) == ("cxc/t2t/median_rank", 3)
     assert min(row.values[joined.by] for row in joined.rows if row.values.get(joined.by)) == 2
-    assert {str(row[2]) for row in joined_tables(joined)[0].rows if row[2].strong} == {"2.0"}
+    assert {str(row[2]) for row in joined.all_tables()[0].rows if row[2].strong} == {"2.0"}
 
 
 def test_models_are_joined_under_the_metrics_that_they_share_with_the_table():
@@ -98,7 +97,7 @@ def test_correlation_keeps_its_deviation():
     assert own(joined).values == {"cxc/sts/bootstrap_spearman": vse}
     assert own(joined).deviations == {"cxc/sts/bootstrap_spearman": 0.004}
     assert names(joined)[names(joined).index("mine") - 1] == "VSE++"
-    row = next(row for row in joined_tables(joined)[0].rows if str(row[0]) == "mine")
+    row = next(row for row in joined.all_tables()[0].rows if str(row[0]) == "mine")
     assert str(row[2]) == "0.744 ± 0.004"
 
 
@@ -109,7 +108,7 @@ def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
     found = names(joined)
     assert found[found.index("SGR") + 1] == "mine"
     assert [name for name in found if name != "mine"] == sorted(published, key=lambda name: -published[name])
-    (table,) = joined_tables(joined)
+    (table,) = joined.all_tables()
     assert [column[-1] for column in table.header][2:6] == ["R@1", "R@5", "R@10", "RSUM"]
     mine = next(row for row in table.rows if str(row[0]) == "mine")
     assert (mine[0].strong, mine[1], str(mine[-2])) == (True, "15", "35.79")
@@ -120,18 +119,18 @@ def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
 
 def test_models_of_one_modality_stand_among_those_that_have_their_metrics():
     joined = join(printed_table("cxc"), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
-    (table,) = joined_tables(joined)
+    (table,) = joined.all_tables()
     assert joined.by == "cxc/t2t/recall_at_1"
     assert [str(row[0]) for row in table.rows][2:5] == ["VSRN (released)", "mine", "VSE++"]
     assert len(table.rows) == 8
     nothing = join(printed_table("cxc"), {"mine": report({"cxc/t2t/mrr": 0.41})})
-    assert (nothing.by, joined_tables(nothing)[0].notes) == ("", ["no metric in common"])
+    assert (nothing.by, nothing.all_tables()[0].notes) == ("", ["no metric in common"])
 
 
 def test_name_of_a_published_model_is_another_model():
     joined = join(eccv_caption_table(), {"BLIP": twin("VSE0", 0.001)})
     assert [row.published for row in joined.rows if row.model == "BLIP"] == [True, False]
-    rows = list(csv.DictReader(joined_to_csv([joined]).splitlines()))
+    rows = list(csv.DictReader(joined.to_csv().splitlines()))
     assert [row[MAIN] for row in rows if row["model"] == "BLIP"] == ["0.4052", "0.2276"]
 
 

@@ -8,9 +8,7 @@ from scipy.stats import norm
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare, compare_reports
-from cxc_eccv.comparison.comparison_files import comparison_to_json
 from cxc_eccv.comparison.model_ranks import ranks_under_any_labels
-from cxc_eccv.comparison.page import render_comparison
 from cxc_eccv.statistics import Draws, rank_intervals
 
 KEYS = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r", "cxc/t2t/recall_at_1")
@@ -118,10 +116,10 @@ def test_tables_file_and_page_show_the_ranks(comparison):
     assert i2t.headings == ["", "COCO 5K", "CxC", "ECCV Caption", "any labels"]
     assert i2t.rows[0] == ["fourth", "1 a", "1 a", "1-3 a", "1-3"]
     assert t2t.headings == ["", "CxC"]
-    written = json.loads(comparison_to_json(comparison))
+    written = json.loads(comparison.to_json())
     assert written["ranks_under_any_labels"]["i2t"]["fourth"] == [1, 3]
     assert next(row["model"] for row in written["ranks"] if row["key"] == KEYS[0]) == "fourth"
-    page = render_comparison(comparison)
+    page = comparison.to_html()
     assert "<b><b>" not in page
     assert page.count('class="forest"') == len(KEYS)
     assert len(comparison.all_tables()) == 2 + 3 + 2

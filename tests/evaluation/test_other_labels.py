@@ -16,7 +16,7 @@ import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.paper_tables import paper_tables
-from cxc_eccv.comparison.published import check_as_published
+from cxc_eccv.comparison.published_join import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
 from cxc_eccv.evaluation.relabelling import relabel

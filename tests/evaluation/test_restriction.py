@@ -19,7 +19,6 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.registry import task
 from cxc_eccv.report import Report
-from cxc_eccv.report.console import print_report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
@@ -234,7 +233,7 @@ def test_every_form_says_so(sample_library, capsys):
     _, report = sample_report(sample_library, limit=25)
     said = "25 of 60 images and 125 of 300 captions (the first 25 by id)"
     assert report.restriction == said
-    print_report(report)
+    report.show()
     console = capsys.readouterr().out
     assert said in " ".join(console.split())
     assert console.count("Scores on a part of the split") == 1

@@ -69,7 +69,7 @@ def test_the_wheel_is_for_every_python_and_holds_the_package_alone(built):
     names = [name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")]
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"cxc_eccv"}
     assert {Path(name).name for name in names if "dist-info/licenses/" in name} == {"LICENSE", "NOTICE"}
-    data = ("py.typed", "kernels/_kernels.abi3.so", "sample/catalog.toml", "report/templates/report.css")
+    data = ("py.typed", "kernels/_kernels.abi3.so", "sample/catalog.toml", "presentation/templates/page.css")
     assert {f"cxc_eccv/{name}" for name in (*data, "evaluate_modules/modules/map_at_r/map_at_r.py")} <= set(names)
     assert not [name for name in names if name.endswith((".c", ".pyc"))]
     with tarfile.open(sdist) as archive:

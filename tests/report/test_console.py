@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.report import Report
-from cxc_eccv.report.console import print_report, render
+from cxc_eccv.report.console import render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.tables import MISSING
@@ -68,7 +68,7 @@ def test_coverage_and_skipped_tasks_are_told(capsys):
     )
     assert "Entail@K: at least 12.5% of the pairs have a label" in text
     assert "Not scored: coco_1k: too small" in text
-    print_report(Report((), {"cxc": "no images"}))
+    Report((), {"cxc": "no images"}).show()
     assert "No task could be scored." in capsys.readouterr().out
 
 

@@ -13,11 +13,11 @@ from report_samples import report_of_ranks
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.presentation.thumbnails import LONGEST_SIDE, thumbnail
 from cxc_eccv.report import Report, saving
 from cxc_eccv.report.best_ranks import best_ranks
 from cxc_eccv.report.charts import curve_panels, line_chart
 from cxc_eccv.report.loading import rebuild_pages
-from cxc_eccv.report.pages import LONGEST_SIDE, thumbnail
 from cxc_eccv.report.saving import write_folder
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import sample_images

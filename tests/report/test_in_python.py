@@ -13,7 +13,6 @@ import cxc_eccv as ce
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report import Report
-from cxc_eccv.report.console import print_report
 from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.types import Result
@@ -40,7 +39,7 @@ def saved(report, tmp_path_factory):
 def test_printing_shows_what_the_command_line_shows(report, capsys):
     print(report)
     printed = capsys.readouterr().out
-    print_report(report)
+    report.show()
     shown = capsys.readouterr().out
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
     assert "ECCV Caption     mAP@R" in printed

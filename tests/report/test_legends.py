@@ -14,10 +14,8 @@ from scored_reports import scored
 import cxc_eccv as ce
 from cxc_eccv.cli.compare import texts_of
 from cxc_eccv.comparison import compare, join, measure_agreement, published_tables
-from cxc_eccv.comparison.comparison_files import brief_table
+from cxc_eccv.comparison.compared_models import ComparedModels
 from cxc_eccv.report import Report
-from cxc_eccv.tables import tables_to_console
-from cxc_eccv.terminal import print_shown, shown_html, shown_text
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
@@ -57,14 +55,14 @@ def join_model():
 
 def write_forms(comparison, joined):
     """The text of each form by its name."""
-    tables = [*(comparison.tables() if comparison else []), *map(brief_table, joined)]
+    compared = ComparedModels(comparison, tuple(joined))
     terminal = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=400)
-    print_shown(tables_to_console(tables), terminal)
+    compared.show(terminal)
     return {
-        **{name: text for name, text in texts_of(comparison, joined).items() if name in MARKS},
+        **{name: text for name, text in texts_of(compared).items() if name in MARKS},
         "terminal": terminal.file.getvalue(),
-        "notebook": shown_html(tables_to_console(tables)),
-        "pipe": shown_text(tables_to_console(tables)),
+        "notebook": compared._repr_html_(),
+        "pipe": str(compared),
     }
 
 
@@ -130,7 +128,7 @@ def weigh(css, *selectors):
 
 
 def test_page_shows_marked_values_and_models_heavier():
-    page = texts_of(None, join_model())["compare.html"]
+    page = texts_of(ComparedModels(published=tuple(join_model())))["compare.html"]
     assert 'class="surface scroll marked"' in page
     assert re.search(r'<th scope="row" class="strong">My model', page)
     css = page[page.index("<style>") : page.index("</style>")]

@@ -170,7 +170,7 @@ def test_every_score_and_caveat_is_on_both_pages(sample_content, html):
 
 def test_colours_are_readable(html):
     """WCAG AA: 4.5 to 1 for text, 3 to 1 for what carries meaning in a chart."""
-    css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text()
+    css = resources.files("cxc_eccv.presentation").joinpath("templates/page.css").read_text()
     assert css in html
     blocks = re.findall(r":root \{(.*?)\n *\}", css, re.DOTALL)[:2]
     light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks)

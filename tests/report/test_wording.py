@@ -6,12 +6,12 @@ import numpy as np
 
 from cxc_eccv import wording
 from cxc_eccv.comparison import published_tables
-from cxc_eccv.comparison.comparison_files import rows_to_csv
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.report import Report
 from cxc_eccv.report.charts import Curve, Verdicts, finding, line_chart
 from cxc_eccv.report.page_content import Page, caveat_of
 from cxc_eccv.report.pages import render_markdown
+from cxc_eccv.tables import rows_to_csv
 from cxc_eccv.types import Bounds, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance

@@ -14,7 +14,6 @@ from cxc_eccv.comparison.pairing import ScoredReport, notes_on
 from cxc_eccv.hashing import hash_content
 from cxc_eccv.hub.card import merge_card
 from cxc_eccv.hub.upload import DATASET_KEYS
-from cxc_eccv.report.console import print_report
 from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import StsReport, to_markdown
@@ -63,7 +62,7 @@ def test_a_report_and_its_pages_name_the_files(reports, hashes, tmp_path):
 
 def test_console_comparison_and_sentence_similarity_name_them(reports, hashes, capsys):
     for report in reports:
-        print_report(report)
+        report.show()
         words = " ".join(capsys.readouterr().out.split())
         told = f"modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}" in words
         assert told == (report is reports[0])

@@ -8,7 +8,7 @@ from scipy.stats import pearsonr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import FittedPerTask, evaluate_sts, task_names, task_texts, to_json, to_markdown
+from cxc_eccv.sts import FittedPerTask, evaluate_sts, task_names, task_texts
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier
 from cxc_eccv.sts.correlations import cosines
 from cxc_eccv.sts.sentence_sets import SUBTASKS, supervised_pairs
@@ -113,10 +113,10 @@ def test_cross_entropy_classifier_predicts_the_grades_that_people_gave(small_lib
 
 
 def test_written_out(report):
-    content = json.loads(to_json(report))
+    content = json.loads(report.to_json())
     assert content["tasks"]["sick"][0]["name"] == "cosine"
     assert content["provenance"]["model"] == "a text encoder"
-    text = to_markdown(report)
+    text = report.to_markdown()
     assert "## STS 2014" in text
     assert f"| deft forum | {report.row('sts2014', 'deft_forum').pairs} |" in text
 

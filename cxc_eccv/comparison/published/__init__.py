@@ -1,10 +1,10 @@
-"""Tables of published models with their citations, joined with further models; agreement of their metrics."""
+"""Tables of published models with their citations, and the agreement of their metrics."""
 
 from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -14,15 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.metrics.rsum import SPEC, rsum
-from cxc_eccv.registry import metric_labelled, task
-from cxc_eccv.report import Report
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.statistics.agreement import GUARD_DIGITS, order_signs, tau_b
 from cxc_eccv.types import CROSS_MODAL, FloatArray
 from cxc_eccv.types.result import SPREAD
-from cxc_eccv.types.training_data import name_collections
 from cxc_eccv.wording import unit_of
 
 FOLDER = resources.files("cxc_eccv.comparison.published")
@@ -136,7 +132,7 @@ def _read_scores(file_name: str, decimals: int) -> Iterator[PublishedScore]:
     rows = packaged_rows(file_name)
     for key in (column for column in rows[0] if column != "model" and not column.endswith(SPREAD)):
         for row in filter(itemgetter(key), rows):
-            value = _fraction(row[key], decimals) if _is_fraction(key) else float(row[key])
+            value = _fraction(row[key], decimals) if is_fraction(key) else float(row[key])
             spread = row.get(f"{key}{SPREAD}")
             yield PublishedScore(row["model"], key, value, _fraction(spread, decimals) if spread else None)
 
@@ -150,7 +146,7 @@ def _fraction(percent: str, decimals: int) -> float:
     return round(float(percent) / 100, decimals)
 
 
-def _is_fraction(key: str) -> bool:
+def is_fraction(key: str) -> bool:
     """Whether a report gives the metric as a fraction, where papers print percent."""
     return unit_of(key.rpartition("/")[2]) in ("percent", "correlation")
 
@@ -188,114 +184,6 @@ def _average_printed(value: float, other: float, decimals: int) -> float:
     """The mean of two printed figures, to as many decimals; half of the last decimal is rounded up."""
     mean = (Decimal(str(value)) + Decimal(str(other))) / 2
     return float(mean.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The figures of a model by key, as the table prints them; ranks and sums of a user's model are in full.
-
-    A user's means over both directions are rounded once, from the values in full.
-
-    ``trained_on`` is what a user's model was trained on, if photographs or captions of COCO or Flickr30k are among it.
-    """
-
-    model: str
-    published: bool
-    values: Mapping[str, float]
-    deviations: Mapping[str, float]
-    trained_on: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A published table with the rows of a user's models, best first by one metric; models without it come last.
-
-    Attributes:
-        table: the published table.
-        keys: the metrics that the user's models have: over both directions if possible, else of single ones.
-        by: the main metric of the table's task if it is one of these, else the first of them; empty if there is none.
-        rows: all models. With equal values, published ones come first.
-    """
-
-    table: PublishedTable
-    keys: tuple[str, ...]
-    by: str
-    rows: tuple[Row, ...]
-
-
-def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
-    """A published table with further models in their places.
-
-    Args:
-        table: published scores.
-        reports: name of a model to its report on the COCO test split.
-
-    Raises:
-        InvalidOption: a report is not on the whole test split of the official data with each task's own labels.
-
-    Example:
-        >>> from cxc_eccv.types import Result
-        >>> from cxc_eccv.types.provenance import DataFacts, Provenance
-        >>> facts = Provenance(split="test", data=DataFacts(edition="official"))
-        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
-        >>> [row.model for row in join(printed_table("cxc"), {"mine": report}).rows][2:5]
-        ['VSRN (released)', 'mine', 'VSE++']
-    """
-    for name, report in reports.items():
-        check_as_published(name, report)
-    trained = {name: report.trained_on for name, report in reports.items() if name_collections(report.training_data)}
-    rows = [_unpublished_row(table, name, report.scores, trained.get(name, "")) for name, report in reports.items()]
-    return _order_rows(table, [key for key in table.keys if any(key in row.values for row in rows)], rows)
-
-
-def join_scores(table: PublishedTable, keys: Collection[str], scores: Mapping[str, Mapping[str, float]]) -> Joined:
-    """A published table under some of its keys, with the models of ``scores`` that have a value there."""
-    shown = [key for key in table.keys if key in keys]
-    rows = [_unpublished_row(table, model, values) for model, values in scores.items()]
-    return _order_rows(table, shown, [row for row in rows if set(shown) & set(row.values)])
-
-
-def _order_rows(table: PublishedTable, shared: Sequence[str], own: Iterable[Row]) -> Joined:
-    keys = [key for key in shared if key.count("/") == 1] or shared
-    main = task(table.task).main_metric
-    by = next((key for key in keys if key.startswith(f"{table.task}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
-    rows = [*(_published_row(table, model) for model in table.models), *own]
-    if by:
-        sign = -1 if metric_labelled(by.rpartition("/")[2])[0].higher_is_better else 1
-        rows.sort(key=lambda row: sign * row.values[by] if by in row.values else np.inf)
-    return Joined(table, tuple(keys), by, tuple(rows))
-
-
-def _published_row(table: PublishedTable, model: str) -> Row:
-    scores = [score for score in table.scores if score.model == model]
-    deviations = {score.key: score.deviation for score in scores if score.deviation is not None}
-    return Row(model, True, {score.key: score.value for score in scores}, deviations)
-
-
-def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, float], trained_on: str = "") -> Row:
-    scores = {**scores, **both_directions(scores)}
-    scores = {key: round(value, table.decimals) if _is_fraction(key) else value for key, value in scores.items()}
-    return Row(
-        name,
-        False,
-        {key: scores[key] for key in table.keys if key in scores},
-        {key: scores[f"{key}{SPREAD}"] for key in table.keys if f"{key}{SPREAD}" in scores},
-        trained_on,
-    )
-
-
-def check_as_published(name: str, report: Report) -> None:
-    """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
-    edition = report.provenance.data.edition
-    split = report.provenance.split
-    faults = [report.departure] if report.departure else []
-    if (edition, split) != (OFFICIAL, "test"):
-        faults.append(f"the {split} split of the edition {edition!r}")
-    if faults:
-        raise InvalidOption(
-            f"{name} cannot be compared with published models: it was scored on {' and '.join(faults)}. They were "
-            "scored on the whole test split of the official data, with the labels of each task; evaluate it on these."
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +14,6 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.make_report import make_provenance
-from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
 from cxc_eccv.studies.annotation.annotation_tables import (
@@ -26,7 +23,6 @@ from cxc_eccv.studies.annotation.annotation_tables import (
     AnnotationReport,
     AnswerToCheck,
     RejectedCaption,
-    show_seconds,
 )
 from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.project import LABELS, Project
@@ -51,9 +47,7 @@ from cxc_eccv.studies.asking.sheet_quality import (
     group_workers,
     judge_workers,
     keep_sheets,
-    list_doubts,
 )
-from cxc_eccv.terminal import visible
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import write_texts
 
@@ -65,8 +59,6 @@ OUT_OF_DATE = (
 
 MATCHES = 3.0
 """Lowest CxC rating of a caption that describes its image."""
-
-STUDY = "cxc_eccv.studies.annotation"
 
 
 def report_project(
@@ -280,53 +272,10 @@ def describe_answers(answers: pd.DataFrame, questions: Mapping[str, Question]) -
         )
 
 
-def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
-    """The page: one self-contained HTML file without a script; what people typed is escaped."""
-    names = {name for answer in report.to_check for name in (answer.file_name, answer.other) if name}
-    return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
-        report=report,
-        css=page_style("annotated", package=STUDY),
-        images={} if images is None else thumbnails(images, names),
-        checked=list(_sheets_to_check(report)),
-        visible=visible,
-        seconds=show_seconds,
-        facts=_list_facts(report),
-    )
-
-
-class _SheetToCheck(NamedTuple):
-    sheet: int
-    worker: str
-    doubts: Sequence[str]
-    answers: Sequence[AnswerToCheck]
-    command: str
-
-
-def _sheets_to_check(report: AnnotationReport) -> Iterator[_SheetToCheck]:
-    """Yield the sheets to be checked by hand, with their answers."""
-    doubts = {(row.sheet, row.worker): list_doubts(row) for row in report.sheets.itertuples()}
-    for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
-        command = f"{report.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
-        yield _SheetToCheck(sheet, worker, doubts[sheet, worker], list(answers), command)
-
-
-def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
-    provenance = report.provenance
-    facts = {
-        "Command": provenance.command,
-        "Rule for labels": report.rule,
-        "Scheme": report.scheme.citation,
-        "Data edition": provenance.data.edition,
-        "Data fingerprint": provenance.data.fingerprint,
-        "Package version": provenance.package.version,
-    }
-    return [(title, str(value)) for title, value in facts.items() if value]
-
-
 def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
     """Write the numbers and the page atomically; keep other files of the folder."""
     texts = {
-        "annotation_report.json": json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
-        "annotation_report.html": render_annotated(report, images),
+        "annotation_report.json": report.to_json(),
+        "annotation_report.html": report.to_html(images),
     }
     return write_texts(folder, texts, recorded=True)

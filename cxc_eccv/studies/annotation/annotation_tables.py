@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from cxc_eccv.presentation import Section, ShownResult, list_facts
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.annotation.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.answer_files import list_rows
@@ -42,6 +44,12 @@ ALL_ANSWERS = ""
 
 OTHERS = {DRAWN: "in no list", ALL_ANSWERS: "all answers, each once"}
 """Titles of the counts that belong to no model."""
+
+
+HOW_TO_CHECK = (
+    "Look at the answers, and decide whether they count. Wrong answers to known pairs are marked; a known positive is "
+    "an image with one of its own captions, a known negative a random pair that no model ranks near the top."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,10 @@ class RejectedCaption:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationReport:
+class AnnotationReport(ShownResult):
     """The numbers of the report: answers, sheets, workers, agreement and effect on models."""
+
+    page_template: ClassVar[tuple[str, str]] = ("annotated.html.jinja", "cxc_eccv.studies.annotation")
 
     name: str  # name of the labels
     scheme: Scheme
@@ -104,8 +114,31 @@ class AnnotationReport:
     folder: str = ""  # of the project, for commands; empty without a project
     provenance: Provenance = field(default_factory=Provenance)  # of data, models and versions
 
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers, for a file of JSON."""
+    @property
+    def title(self) -> str:
+        """The name of the labels."""
+        return f"Annotation of {self.name}"
+
+    @property
+    def data(self) -> str:
+        """The split and the edition of the data in words."""
+        return describe_data(self.provenance.data, self.provenance.split)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The command, the rule, and the versions."""
+        return list_facts(
+            {
+                "Command": self.provenance.command,
+                "Rule for labels": self.rule,
+                "Scheme": self.scheme.citation,
+                "Data edition": self.provenance.data.edition,
+                "Data fingerprint": self.provenance.data.fingerprint,
+                "Package version": self.provenance.package.version,
+            }
+        )
+
+    def record(self) -> dict[str, Any]:
+        """All numbers."""
         content = asdict(self) | {"scheme": self.scheme.name, "positive_from": self.scheme.positive}
         for name in ("sheets", "workers", "activity", "by_pair", "with_label"):
             content[name] = list_rows(getattr(self, name))
@@ -130,7 +163,51 @@ class AnnotationReport:
             *([shorten(self.caption_table)] if len(self.sheets) and self.doubted else []),
             *self.change_tables,
         ]
-        return [replace(table, data=describe_data(self.provenance.data, self.provenance.split)) for table in tables]
+        return [replace(table, data=self.data) for table in tables]
+
+    def sections(self) -> list[Section]:
+        """The tables in full, by what they are about; the template shows the answers."""
+        is_answered = len(self.sheets) > 0
+        workers = [self.activity_table, self.worker_table] if is_answered else []
+        agreement = [self.agreement_table] if is_answered else []
+        agreement += [self.pair_table] if is_answered and len(self.by_pair) else []
+        models = [self.rank_table, *self.detail_tables] if len(self.by_rank) else []
+        captions = [self.caption_table] if is_answered and self.doubted else []
+        sections = {
+            "sheets": Section("sheets", "Sheets", [self.sheet_table]),
+            "check": Section("check", "To be checked by hand", lead=HOW_TO_CHECK, name="To be checked"),
+            "workers": Section("workers", "Workers", workers),
+            "agreement": Section("agreement", "Agreement", agreement),
+            "models": Section("models", "Answers to each model's pairs", models, name="Models"),
+            "changes": Section("changes", "Changes of every model's scores", self.change_tables, name="What changed"),
+            "captions": Section("captions", "Captions that may be invalid", captions),
+            "remarks": Section("remarks", "Remarks"),
+        }
+        answers = {"check": self.to_check, "remarks": self.remarks}
+        return [section for name, section in sections.items() if section.tables or answers.get(name)]
+
+    def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
+        """The answers to be checked and those with a remark, with thumbnails from the folder ``images``."""
+        names = {name for answer in self.to_check for name in (answer.file_name, answer.other) if name}
+        shown = {}
+        if images is not None:
+            from cxc_eccv.presentation.thumbnails import thumbnails
+
+            shown = thumbnails(images, names)
+        return {"report": self, "images": shown, "checked": list(self._list_sheets_to_check()), "seconds": show_seconds}
+
+    def _list_sheets_to_check(self) -> Iterator[dict[str, Any]]:
+        """Yield the sheets to be checked by hand, each with its answers and the command that accepts it."""
+        doubts = {(row.sheet, row.worker): list_doubts(row) for row in self.sheets.itertuples()}
+        for (sheet, worker), answers in groupby(self.to_check, key=lambda answer: (answer.sheet, answer.worker)):
+            command = f"{self.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
+            yield {
+                "sheet": sheet,
+                "worker": worker,
+                "doubts": doubts[sheet, worker],
+                "answers": list(answers),
+                "command": command,
+            }
 
     @property
     def sheet_table(self) -> Table:

@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.report.pages import template
+from cxc_eccv.presentation.page import make_environment
 from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, find_questionnaires
 from cxc_eccv.studies.asking.schemes import Details, Scheme
@@ -125,7 +125,7 @@ def render_page(data: PageData, handout: Handout, variable: str = "") -> str:
     """The page with its data; ``variable`` stands for the data of a sheet that a HIT of Mechanical Turk fills in."""
     # Inside a script element only "<" could end it or begin a comment.
     text = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))  # noqa: S704
-    page = template("questionnaire.html.jinja", "cxc_eccv.studies.asking", trim_blocks=True)
+    page = make_environment("cxc_eccv.studies.asking", trim_blocks=True).get_template("questionnaire.html.jinja")
     return page.render(scheme=handout.scheme, texts=handout.texts, data=text, variable=variable)
 
 

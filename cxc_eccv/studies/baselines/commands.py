@@ -192,10 +192,8 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
 
 
 def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
-    from cxc_eccv.tables import tables_to_console
-
     written = scored.write(output, COMMAND.get())
-    print_shown(tables_to_console(scored.report.tables()))
+    scored.report.show()
     say_written(written)
 
 

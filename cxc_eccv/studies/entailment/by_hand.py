@@ -23,6 +23,7 @@ from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence.source import labels_of_file
 from cxc_eccv.judgments.merging import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import Run
@@ -385,7 +386,7 @@ def _describe(question: Question) -> dict[str, Json]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ManualScores:
+class ManualScores(ShownResult):
     """E@M of every model."""
 
     results: Mapping[str, Result]
@@ -393,8 +394,12 @@ class ManualScores:
     provenance: Provenance
 
     @property
-    def table(self) -> Table:
-        """The console table."""
+    def title(self) -> str:
+        """What the page is called."""
+        return "Entail@K by hand"
+
+    def tables(self) -> list[Table]:
+        """A row per model."""
         rows = [(name, score_cell(result), f"{result.n_queries:,}") for name, result in self.results.items()]
         depth = next(iter(self.results.values())).parameters["k"]
         facts = self.provenance.others
@@ -405,14 +410,13 @@ class ManualScores:
             f"{facts['against_derived_labels']}",
         ]
         header = [("",), ("E@M",), ("images",)]
-        return Table(
-            header, rows, "Judged by hand", notes=notes, data=describe_data(self.provenance.data, self.provenance.split)
-        )
+        data = describe_data(self.provenance.data, self.provenance.split)
+        return [Table(header, rows, "Judged by hand", notes=notes, data=data)]
 
-    def save(self, path: str | Path) -> Path:
-        """Write ``results`` and ``provenance`` as JSON."""
+    def record(self) -> dict[str, object]:
+        """The results and the provenance."""
         results = {name: asdict(result) for name, result in self.results.items()}
-        return write_json(Path(path), {"schema": SCHEMA, "results": results, "provenance": to_json(self.provenance)})
+        return {"schema": SCHEMA, "results": results, "provenance": to_json(self.provenance)}
 
     def save_labels(self, path: str | Path) -> Path:
         """Write all answers as a file of entailment labels, JSON lines."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import task
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.tables import Cell, Table
@@ -28,7 +29,7 @@ MEAN = "entailment_mean"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanScores:
+class MeanScores(ShownResult):
     """Entail@K of one model on COCO, on Flickr30k, and the mean of the two (task ``entailment_mean``)."""
 
     name: str
@@ -36,7 +37,11 @@ class MeanScores:
     provenance: Provenance
 
     @property
-    def table(self) -> Table:
+    def title(self) -> str:
+        """The name of the model."""
+        return self.name
+
+    def tables(self) -> list[Table]:
         """A row for each collection and one for the mean, a column for each K."""
         metrics = list(dict.fromkeys(row.metric for row in self.results))
         by_key = {(row.task, row.metric): row for row in self.results}
@@ -48,11 +53,12 @@ class MeanScores:
         policy = self.results[0].parameters.get("unjudged", "")
         notes = [f"percent; pairs without a label: {str(policy).replace('_', ' ')}"] if policy else []
         caution = judge_caution(self.results, self.provenance.split)
-        return Table(header, rows, self.name, notes=notes, cautions=[caution] if caution else [])
+        return [Table(header, rows, self.name, notes=notes, cautions=[caution] if caution else [])]
 
-    def records(self) -> JsonObject:
-        """Plain values for JSON."""
+    def record(self) -> JsonObject:
+        """The name, the results and the provenance."""
         return {
+            "name": self.name,
             "results": [{"key": row.key, **asdict(row)} for row in self.results],
             "provenance": to_json(self.provenance),
         }

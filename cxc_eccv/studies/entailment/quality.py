@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics.agreement import cohen_kappa
@@ -71,7 +71,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassifierReport:
+class ClassifierReport(ShownResult):
     """The measures of a classifier on labelled pairs; ``cautions`` warn of evaluation data in its training data."""
 
     model: str
@@ -89,17 +89,21 @@ class ClassifierReport:
     cautions: tuple[str, ...]
     provenance: Provenance
 
-    def to_json(self) -> str:
-        """The text of ``report.json``."""
-        content = {"kind": KIND, **asdict(self), "provenance": to_json(self.provenance)}
-        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    @property
+    def title(self) -> str:
+        """The model and the pairs."""
+        return f"{self.model} on {self.pairs}"
+
+    def record(self) -> dict[str, object]:
+        """The content of ``report.json``."""
+        return {"kind": KIND, **asdict(self), "provenance": to_json(self.provenance)}
 
     def tables(self) -> list[Table]:
         """The tables for a console, in percent."""
         measures = Table(
             [("Measure",), ("Percent",)],
             [(TITLES[rate.name], interval_cell(rate.value, rate.low, rate.high, scale=100)) for rate in self.rates],
-            f"{self.model} on {self.pairs}",
+            self.title,
             f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
             notes=[
                 f"Threshold {self.threshold!r}, {self.threshold_from}: {self.n_predicted:,} pairs reach it.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.evaluation.make_report import make_provenance
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
@@ -227,7 +227,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryCorpusReport:
+class QueryCorpusReport(ShownResult):
     """Query-corpus ranking of one model; ``rankings`` are for ``explain``."""
 
     collection: str
@@ -245,13 +245,18 @@ class QueryCorpusReport:
                 scores[f"{self.collection}/query_{row.position}/{label}"] = estimate.value
         return scores
 
-    def to_json(self) -> str:
-        """The text of ``query_corpus.json``."""
-        content = {"schema": 1, "scores": self.scores, "rows": [asdict(row) for row in self.rows]}
-        return json.dumps({**content, "provenance": to_json(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
+    @property
+    def title(self) -> str:
+        """The collection and the model."""
+        return f"{self.collection}: {self.provenance.model or 'a model'}"
 
-    def table(self) -> Table:
-        """A table with a row per metric and a column per position; a single column shows its intervals."""
+    def record(self) -> dict[str, object]:
+        """The content of ``query_corpus.json``."""
+        rows = [asdict(row) for row in self.rows]
+        return {"schema": 1, "scores": self.scores, "rows": rows, "provenance": to_json(self.provenance)}
+
+    def tables(self) -> list[Table]:
+        """One, with a row per metric and a column per position; a single column shows its intervals."""
         alone = len(self.rows) == 1
         lines: list[list[str | Cell]] = []
         for label, title in TITLES.items():
@@ -259,14 +264,10 @@ class QueryCorpusReport:
         for name in ("queries", "left_out", "same_words", "ties"):
             counts = [f"{getattr(row, name):,}" for row in self.rows]
             lines.append([name.replace("_", " "), *counts])
-        return Table(
-            [("",), *((f"query {row.position}",) for row in self.rows)],
-            lines,
-            f"{self.collection}: {self.provenance.model or 'a model'}",
-            f"images as {self.corpus}; percent, and ranks",
-            notes=list(self._notes(alone)),
-            data=describe_data(self.provenance.data, self.provenance.split, collections()[self.collection].title),
-        )
+        data = describe_data(self.provenance.data, self.provenance.split, collections()[self.collection].title)
+        header = [("",), *((f"query {row.position}",) for row in self.rows)]
+        subtitle = f"images as {self.corpus}; percent, and ranks"
+        return [Table(header, lines, self.title, subtitle, notes=list(self._notes(alone)), data=data)]
 
     def _notes(self, alone: bool) -> Iterator[str]:
         if alone:

@@ -1,28 +1,22 @@
-"""The page of failures: their tables, and cards with the right and the retrieved image side by side.
+"""What the page of failures shows: cards with the right and the retrieved image side by side.
 
 Verdicts and their order follow from the numbers of a failure, and so from annotated concepts only.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from importlib import resources
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.report.charts import Segment, segments
-from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import (
     Box,
@@ -34,15 +28,10 @@ from cxc_eccv.studies.explain.concepts import (
 )
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained, Failures
-from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, sort_by_kind
-from cxc_eccv.studies.explain.separating_concepts import Separation
-from cxc_eccv.tables import Table
+from cxc_eccv.studies.explain.failure_kinds import KINDS, sort_by_kind
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.concept_pairs import Concepts
-from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.wording import count, direction_name, list_names
-
-STUDY = "cxc_eccv.studies.explain"
+from cxc_eccv.wording import count, list_names
 
 SHOWN = 12
 """Cards of each kind and direction, and of failures drawn at random."""
@@ -50,9 +39,6 @@ SHOWN = 12
 PER_CONCEPT = 5
 LISTED = 500
 """Failures of each missing concept in the list for the search, and in all, of one direction."""
-
-SIDE = 384
-"""Pixels of an image's longer side."""
 
 COLOURS = 8
 """Colours of boxes; a card with more concepts reuses them, and numbers distinguish the concepts."""
@@ -177,8 +163,14 @@ def show_failures(explanations: Sequence[Explanation], shown: int = SHOWN, seed:
     pages = []
     for number, explanation in enumerate(explanations, start=1):
         for direction, explained in explanation.directions.items():
-            pages.append(_show_direction(f"m{number}-{direction}", explanation, explained, shown, seed))
+            anchor = make_anchor(number, direction)
+            pages.append(_show_direction(anchor, explanation, explained, shown, seed))
     return pages
+
+
+def make_anchor(number: int, direction: str) -> str:
+    """The anchor of a direction of a model, which is numbered from 1."""
+    return f"m{number}-{direction}"
 
 
 def _show_direction(
@@ -454,64 +446,3 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
         other = "" if sizes == of_truth else f" ({of_truth:.1%} relative to the right image)"
         parts.append(f"sizes differ in {sizes:.1%} of the matches{other}")
     return f"{KINDS[kind][0]}: {'; '.join(parts)}."
-
-
-def render_explained(
-    explanations: Sequence[Explanation],
-    tables: Sequence[Table] = (),
-    *,
-    separation: Separation | None = None,
-    images: str | Path | None = None,
-    shown: int = SHOWN,
-    seed: int = 0,
-) -> str:
-    """The page of failures: one self-contained HTML file; everything from data is escaped.
-
-    ``separation`` is what separates several models.
-    ``images`` is a folder with the image files, at any depth, or None for concepts only; ``shown`` limits the failures
-    of each kind and direction, and of those drawn at random.
-    """
-    pages = show_failures(explanations, shown, seed)
-    files = sorted({image.file for page in pages for card in page.cards for image in (card.truth, card.retrieved)})
-    uris = page_images(images, files, SIDE)
-    script = resources.files(STUDY).joinpath("templates/explained.js").read_text(encoding="utf-8")
-    return template("explained.html.jinja", STUDY, keep_trailing_newline=True).render(
-        first=explanations[0],
-        models=[explanation.model for explanation in explanations],
-        skipped={
-            f"{explanation.model}, {direction_name(direction)}": why
-            for explanation in explanations
-            for direction, why in explanation.skipped.items()
-        },
-        tables=tables,
-        separation=separation,
-        pages=pages,
-        kinds=KINDS,
-        unexplained=UNEXPLAINED,
-        names=sorted(set().union(*(page.concept_names for page in pages))),
-        per_concept=PER_CONCEPT,
-        most=LISTED,
-        seed=seed,
-        css=page_style("explained"),
-        script=Markup(script),  # noqa: S704 - our own file
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        images=uris,
-        absent=[] if uris is None else [file for file in files if file not in uris],
-        colours=COLOURS,
-        origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
-    )
-
-
-def _list_facts(provenance: Provenance) -> list[tuple[str, str]]:
-    """Titles and texts of a page's section on its origin."""
-    facts = {
-        "Command": provenance.command,
-        "Run file": provenance.run.file,
-        "Run file, sha256": provenance.run.sha256,
-        "Images as": provenance.run.corpus,
-        "Similarity": provenance.similarity,
-        "WordNet": provenance.others.get("wordnet"),
-        "Data edition": provenance.data.edition,
-        "Package version": provenance.package.version,
-    }
-    return [(title, str(value)) for title, value in facts.items() if value]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.extras import require
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Split
@@ -35,7 +36,6 @@ from cxc_eccv.tables import MISSING, Cell, Table, interval_cell
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.writing import write_json
 
 SCHEMA = 1
 
@@ -77,7 +77,7 @@ def read_ratings(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RatingsReport:
+class RatingsReport(ShownResult):
     """What raters marked, and how the numbers of failures correlate with the mean ratings.
 
     Attributes:
@@ -112,14 +112,19 @@ class RatingsReport:
     alpha_pairs: int
     provenance: Provenance
 
-    def save(self, path: str | Path) -> Path:
-        """Write all numbers as JSON."""
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+        return "Ratings of failures"
+
+    def record(self) -> dict[str, object]:
+        """All numbers."""
         content = {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
         for name in ("classes", "numbers", "together", "rules"):
             content[name] = getattr(self, name).to_dict("records")
         agreements = self.agreements.drop(columns="verdict").astype(object)
         content["agreements"] = agreements.where(agreements.notna(), None).to_dict("records")
-        return write_json(Path(path), content)
+        return content
 
     def tables(self) -> list[Table]:
         """The console tables."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCardData
 
@@ -15,12 +15,13 @@ from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.card import CARD_FILE, join_card, merge_card
 from cxc_eccv.hub.leaderboard import LEADERBOARD_NAME, leaderboard_tasks
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import tasks
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.tables import Table, tables_to_markdown
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_file
@@ -48,17 +49,10 @@ MODEL_KINDS = {
 """(is a classifier, has images) to the kind of model."""
 
 
-class PairReport(Protocol):
-    """A classifier's report on labelled pairs."""
-
-    def tables(self) -> list[Table]:
-        """The tables for console and card, the measures first."""
-
-
 class ScoredPairs(NamedTuple):
     """A classifier's report on labelled pairs, their probabilities, and what writes both, given the command line."""
 
-    report: PairReport
+    report: ShownResult
     probabilities: FloatArray
     write: Callable[[Path, str | None], Sequence[Path]]
 

@@ -22,7 +22,7 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.annotation_report import Annotation, render_annotated, report_annotation
+from cxc_eccv.studies.annotation.annotation_report import Annotation, report_annotation
 from cxc_eccv.studies.annotation.annotation_tables import DRAWN
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answer_files import list_rows, tabulate
@@ -214,8 +214,8 @@ def test_without_answers_it_says_so_and_has_no_number(sample_library):
     text = tables_to_markdown(report.tables())
     assert "No answers yet: cxc-eccv annotate import reads them." in text
     assert not re.search(r"\d", str([[str(cell) for cell in row[1:]] for own in report.tables() for row in own.rows]))
-    assert "No answers yet" in render_annotated(report)
-    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert "No answers yet" in report.to_html()
+    content = json.loads(report.to_json())
     assert content["sheets"] == content["workers"] == content["by_rank"] == content["activity"] == []
     assert content["agreement"][0]["values"] == {}
 
@@ -257,7 +257,7 @@ def test_long_tables_end_early_on_the_console_and_are_whole_in_the_file(sample_l
     workers = tuple(f"w{number:02}" for number in range(25))
     report = sample_annotation(sample_library, workers=workers, sheets=1)
     assert "5 more with --output." in tables_to_markdown(report.tables())
-    assert len(report.to_dict()["by_pair"]) > 200
+    assert len(report.record()["by_pair"]) > 200
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +266,7 @@ def hostile(sample_library):
 
 
 def test_nothing_that_people_typed_acts_on_the_page(hostile):
-    html = render_annotated(hostile)
+    html = hostile.to_html()
     page = Page(html)
     assert not page.all("script", "img", "iframe", "object", "form")
     assert not [name for one in page.elements for name in one["attrs"] if name.startswith("on")]

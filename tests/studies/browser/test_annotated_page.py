@@ -4,17 +4,15 @@ import pytest
 from annotated_samples import CHANGES, hostile_annotation, sample_annotation
 from page_checks import OPEN_FOLDS, assert_quiet, assert_sound
 
-from cxc_eccv.studies.annotation.annotation_report import render_annotated
-
 
 @pytest.fixture(scope="module")
 def hostile(sample_library):
-    return render_annotated(hostile_annotation(sample_library))
+    return hostile_annotation(sample_library).to_html()
 
 
 @pytest.fixture(scope="module")
 def plain(sample_library):
-    return render_annotated(sample_annotation(sample_library, changes=CHANGES, remark="odd"))
+    return sample_annotation(sample_library, changes=CHANGES, remark="odd").to_html()
 
 
 def test_nothing_that_people_typed_runs(open_page, hostile):

@@ -5,14 +5,14 @@ from explained_samples import explanation_of, without_wordnet
 from page_checks import OPEN_FOLDS, SCREEN_WIDTHS, assert_quiet, assert_sound, resize
 
 from cxc_eccv.sources.download import sample_images
-from cxc_eccv.studies.explain.explained_page import render_explained
+from cxc_eccv.studies.explain.failure_report import FailureReport
 
 
 @pytest.fixture(scope="module")
 def html(sample_library):
     with pytest.MonkeyPatch.context() as patch:
         without_wordnet(patch)
-        return render_explained([explanation_of(sample_library)], images=sample_images(), shown=4)
+        return FailureReport([explanation_of(sample_library)], shown=4).to_html(sample_images())
 
 
 def test_images_stand_side_by_side_at_any_width(open_page, html):

@@ -3,10 +3,9 @@
 from page_checks import assert_sound
 
 from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.label_quality.appraisal_tables import render_labels
 
 
 def test_page_is_sound_in_a_browser(open_page, sample_library, make_run):
     runs = {f"model {seed}": make_run(sample_library, seed) for seed in range(3)}
     appraisal = appraise(sample_library, AppraisalRequest(split="test", runs=runs))
-    assert_sound(open_page(render_labels(appraisal, "cxc-eccv label-quality")), 50)
+    assert_sound(open_page(appraisal.to_html()), 50)

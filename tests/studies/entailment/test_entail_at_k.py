@@ -239,8 +239,8 @@ def test_each_collection_counts_half(reports):
 
 def test_a_mean_by_a_judge_says_what_its_interval_leaves_out(reports):
     judged = mean_entailment(scored(reports(judge=lambda images, captions: captions % 2)))
-    assert any("interval over images only; the judge's precision" in text for text in judged.table.cautions)
-    assert not mean_entailment(scored(reports())).table.cautions
+    assert any("interval over images only; the judge's precision" in text for text in judged.tables()[0].cautions)
+    assert not mean_entailment(scored(reports())).tables()[0].cautions
 
 
 def test_each_collection_has_draws_of_its_own():

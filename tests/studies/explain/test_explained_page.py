@@ -20,11 +20,11 @@ from cxc_eccv.studies.explain.explained_page import (
     SHOWN,
     ShownConcept,
     _draw_boxes,
-    render_explained,
     show_failures,
 )
 from cxc_eccv.studies.explain.failed_queries import MEASURES, Explained, explain_failures
 from cxc_eccv.studies.explain.failure_kinds import judge_failures
+from cxc_eccv.studies.explain.failure_report import FailureReport
 from cxc_eccv.types.provenance import DataFacts, Provenance, RunFacts
 
 pytestmark = pytest.mark.thorough
@@ -51,7 +51,7 @@ def pages(explanation, sample_library):
 
 @pytest.fixture(scope="module")
 def page(explanation, sample_library):
-    return render_explained([explanation], images=sample_images())
+    return FailureReport([explanation]).to_html(sample_images())
 
 
 def cards_of(page):
@@ -262,7 +262,7 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
         provenance=Provenance(command=NASTY, run=RunFacts(file=NASTY), data=DataFacts(edition=NASTY)),
     )
     with pytest.warns(UserWarning, match="photographs shown found in"):
-        text = render_explained([spoilt], images=sample_images())
+        text = FailureReport([spoilt]).to_html(sample_images())
     shown = Page(text)
     assert not shown.all("iframe")
     assert text.count("<script") == 1  # our own
@@ -292,7 +292,7 @@ def test_structure_is_sound_and_images_say_what_they_show(page):
 
 
 def test_without_images_there_are_concepts_alone(explanation, sample_library):
-    shown = Page(render_explained([explanation]))
+    shown = Page(FailureReport([explanation]).to_html())
     assert not shown.all("img", "figure")
     tables = [one for one in shown.all("table") if one["attrs"].get("class") == "concepts"]
     assert len(tables) == len(shown.all("article"))
@@ -300,13 +300,13 @@ def test_without_images_there_are_concepts_alone(explanation, sample_library):
 
 def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
     with pytest.warns(UserWarning, match=r"\d+ of the \d+ photographs shown found in .*has empty frames"):
-        text = render_explained([explanation], images=tmp_path)
+        text = FailureReport([explanation]).to_html(tmp_path)
     assert "is not in the folder" in text
     assert "images are not in the folder of images; their frames are empty" in text
 
 
 def test_how_many_are_shown_of_how_many(explanation, sample_library):
-    text = render_explained([explanation], shown=2)
+    text = FailureReport([explanation], shown=2).to_html()
     counts = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) worst of them follow", text)
     assert counts
     assert all(shown == "2" and whole in ("300", "60") for _, whole, shown in counts)
@@ -344,7 +344,7 @@ def test_categories_alone_have_no_instances_and_no_boxes(explanation, sample_lib
     images = {image: dict.fromkeys(shown, np.empty(0)) for image, shown in concepts.images.items()}
     sets = dataclasses.replace(concepts, source="COCO categories", images=images, boxes={}, counted=False)
     explanation = explanation_of(sample_library, ["t2i"], concepts=sets)
-    shown = Page(render_explained([explanation], images=sample_images()))
+    shown = Page(FailureReport([explanation]).to_html(sample_images()))
     assert not [one for one in shown.all("span") if one["attrs"].get("class", "").startswith("box")]
     assert "\N{MULTIPLICATION SIGN}" not in shown.all("main")[0]["text"]
     numbers = [one for one in shown.all("table") if one["attrs"].get("class") == "numbers"]
@@ -354,5 +354,5 @@ def test_categories_alone_have_no_instances_and_no_boxes(explanation, sample_lib
 def test_no_failure_at_all(explanation, sample_library):
     none = take(explanation.directions["t2i"].failures, 0)
     empty = Explained(none, explanation.directions["t2i"].table.slice(0, 0), {})
-    text = render_explained([dataclasses.replace(explanation, directions={"t2i": empty})])
+    text = FailureReport([dataclasses.replace(explanation, directions={"t2i": empty})]).to_html()
     assert "Text to image: none of 300 queries failed." in Page(text).all("main")[0]["text"]

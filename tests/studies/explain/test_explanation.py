@@ -17,7 +17,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.explain.commands.explain import explanations_to_json, join_tables
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import (
     SECTIONS,
@@ -42,6 +41,7 @@ from cxc_eccv.studies.explain.failed_queries import (
     measure_failures,
     subtract_best,
 )
+from cxc_eccv.studies.explain.failure_report import FailureReport, join_tables
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types.concept_pairs import ConceptPairs
 from cxc_eccv.types.provenance import Provenance
@@ -354,8 +354,8 @@ def test_captions_of_one_image_are_drawn_together(pair):
 
 def test_the_file_of_one_model_and_of_several(pair):
     one = pair[0]
-    alone = json.loads(explanations_to_json([one]))
-    both = json.loads(explanations_to_json(pair, compare_failures(pair[0], pair[1:])))
+    alone = json.loads(FailureReport([one]).to_json())
+    both = json.loads(FailureReport(pair, compare_failures(pair[0], pair[1:])).to_json())
     assert list(alone) == ["schema", "model", "scores", "counts", "not_computed", "provenance"]
     assert (alone["schema"], alone["model"]) == (1, "one")
     assert {name: both[name] for name in alone} == alone

@@ -8,10 +8,10 @@ from answer_tables import read_rows
 from report_samples import near_run
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.explain.commands.explain import join_tables
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import explain_run
 from cxc_eccv.studies.explain.exported_failures import export_failures, keep_matched
+from cxc_eccv.studies.explain.failure_report import join_tables
 
 SHAPES = {"square", "star", "heart", "circle", "cross", "triangle"}
 

@@ -24,7 +24,6 @@ from cxc_eccv.studies.explain.caption_corpus import (
     take_rows,
 )
 from cxc_eccv.studies.explain.failed_queries import find_failures
-from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings
 
 
@@ -118,7 +117,7 @@ def test_words_of_the_query_among_the_others_are_counted(sample_library):
     vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
     report = evaluate_query_corpus(table([1, 1, 1, 2, 2, 2], texts), vectors, sample_library, collection="coco")
     assert report.rows[0].same_words == 1
-    assert "same words" in tables_to_markdown([report.table()])
+    assert "same words" in report.to_markdown()
 
 
 def test_summaries_stand_for_images(sample_library):

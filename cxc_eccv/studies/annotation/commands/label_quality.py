@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
+from cxc_eccv.cli.delivery import add_command, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import Group, Labels, Names, Similarity, names, open_library, split_name
-from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.annotation.label_quality.appraisal_tables import Appraisal
 
 COMMANDS = {"label_quality": Group.EXTEND_LABELS}
 
@@ -71,15 +73,8 @@ def label_quality(
     people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
     """
     from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
-    from cxc_eccv.studies.annotation.label_quality.appraisal_tables import (
-        appraisal_to_json,
-        appraisal_to_tables,
-        render_labels,
-        say_lacking,
-    )
     from cxc_eccv.studies.annotation.label_quality.preferences import rate_preferences, read_preferences
     from cxc_eccv.studies.annotation.project import LABELS, Project
-    from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES)
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences))
@@ -96,14 +91,13 @@ def label_quality(
         preferences=rated,
     )
     appraisal = appraise(library, request)
-    tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
-    lacking = say_lacking(appraisal)
-    command = COMMAND.get()
     try:
-        texts = appraisal_to_json(appraisal, command=command), render_labels(appraisal, command)
-        written = [] if output is None else write_texts(output, dict(zip(FILES, texts, strict=True)), recorded=True)
+        written = [] if output is None else _write(add_command(appraisal), output)
     finally:
-        print_shown(tables_to_console(tables))
-        for reason in lacking:
-            say(reason)
+        appraisal.show()
     say_written(written)
+
+
+def _write(appraisal: Appraisal, folder: Path) -> list[Path]:
+    texts = appraisal.to_json(), appraisal.to_html()
+    return write_texts(folder, dict(zip(FILES, texts, strict=True)), recorded=True)

@@ -23,6 +23,7 @@ from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, bootstrap_mean
+from cxc_eccv.studies.annotation.label_quality.appraisal_tables import Appraisal, SetCounts, SetQuality
 from cxc_eccv.studies.annotation.label_quality.bias import (
     Biases,
     ProposedLabels,
@@ -32,7 +33,6 @@ from cxc_eccv.studies.annotation.label_quality.bias import (
 from cxc_eccv.studies.annotation.label_quality.diversity import DEPTH, Likeness, compare_lists, correlate_scores
 from cxc_eccv.studies.annotation.label_quality.preferences import Strength
 from cxc_eccv.studies.annotation.label_quality.sets import (
-    Multiplicity,
     check_sets,
     count_positives,
     find_positives,
@@ -49,50 +49,6 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("t2i", "i2t")
 PLAUSIBLE = ("plausible_0",)
-
-
-@dataclass(frozen=True, slots=True)
-class SetQuality:
-    """A row of Table 2: a set of labels compared with verified pairs."""
-
-    verified: str  # the source of verdicts
-    labels: str  # the set
-    direction: str
-    precision: Estimate | None  # of measure_labels; None if no query has one
-    recall: Estimate | None
-    n_precision: int  # queries with a precision
-    n_recall: int
-    n_unlabelled: int  # queries left out of both
-    n_unverified: int  # queries left out of recall only
-    asked: bool  # whether the pairs that people were asked about are known, which precision needs
-    n_known: int  # verified pairs that were known to match and not asked about
-    queries: str | None = None  # the source whose queries were measured, or None for all
-
-
-@dataclass(frozen=True, slots=True)
-class SetCounts:
-    """A row of Table 3: the positives of a set of labels."""
-
-    labels: str  # the set
-    direction: str  # i2t counts positive captions, t2i positive images
-    counts: Multiplicity
-    mean: Estimate  # R of the queries with a positive
-    times_original: float  # positives per link of COCO
-
-
-@dataclass(frozen=True, slots=True)
-class Appraisal:
-    """All numbers of an appraisal of labels."""
-
-    split: str
-    queries: str | None  # the source of the counted queries, or None for all
-    counts: tuple[SetCounts, ...]
-    worth: tuple[SetQuality, ...]
-    bias: tuple[Biases, ...]  # by direction and metric
-    diversity: tuple[Likeness, ...]  # every ordered pair of models
-    preferences: tuple[Strength, ...]  # between systems, the strongest first
-    not_computed: Mapping[str, str]  # missing part to the reason
-    provenance: Provenance  # data, labels, models and settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

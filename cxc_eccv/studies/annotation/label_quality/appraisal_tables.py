@@ -1,21 +1,22 @@
-"""An appraisal as tables, for a console and Markdown, as JSON, and as one self-contained page."""
+"""An appraisal of sets of labels, and how it is shown."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, cast
 
-from cxc_eccv.report.pages import page_style, template
+from cxc_eccv.presentation import Section, ShownResult, list_facts
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
-from cxc_eccv.studies.annotation.label_quality.appraisal import Appraisal, SetCounts, SetQuality
 from cxc_eccv.studies.annotation.label_quality.bias import Biases, BiasOfSet
 from cxc_eccv.studies.annotation.label_quality.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.label_quality.preferences import Strength
+from cxc_eccv.studies.annotation.label_quality.sets import Multiplicity
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.result import group_by_reason
 
 SCHEMA = 1
@@ -80,30 +81,114 @@ LEADS = {
 }
 
 
-def appraisal_to_tables(appraisal: Appraisal) -> dict[str, list[Table]]:
-    """Section to its tables, without empty sections."""
-    tables = {
-        "counts": [*_count_tables(appraisal)],
-        "worth": [*_worth_tables(appraisal.worth)],
-        "bias": [table for rows in _by(appraisal.bias, "direction").values() for table in _bias_tables(rows)],
-        "diversity": [*_diversity_tables(appraisal.diversity)],
-        "preferences": _preference_tables(appraisal),
-    }
-    data = describe_data(appraisal.provenance.data, appraisal.provenance.split)
-    return {name: [replace(table, data=data) for table in rows] for name, rows in tables.items() if rows}
+@dataclass(frozen=True, slots=True)
+class SetQuality:
+    """A row of Table 2: a set of labels compared with verified pairs."""
+
+    verified: str  # the source of verdicts
+    labels: str  # the set
+    direction: str
+    precision: Estimate | None  # of measure_labels; None if no query has one
+    recall: Estimate | None
+    n_precision: int  # queries with a precision
+    n_recall: int
+    n_unlabelled: int  # queries left out of both
+    n_unverified: int  # queries left out of recall only
+    asked: bool  # whether the pairs that people were asked about are known, which precision needs
+    n_known: int  # verified pairs that were known to match and not asked about
+    queries: str | None = None  # the source whose queries were measured, or None for all
 
 
-def appraisal_to_json(appraisal: Appraisal, *, command: str | None = None) -> str:
-    """The text of ``labels.json``: the numbers of the tables, and those of all sets of annotators."""
-    facts = replace(appraisal.provenance, command=command)
-    content = {"schema": SCHEMA, **asdict(appraisal), "provenance": to_json(facts)}
-    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+@dataclass(frozen=True, slots=True)
+class SetCounts:
+    """A row of Table 3: the positives of a set of labels."""
+
+    labels: str  # the set
+    direction: str  # i2t counts positive captions, t2i positive images
+    counts: Multiplicity
+    mean: Estimate  # R of the queries with a positive
+    times_original: float  # positives per link of COCO
 
 
-def say_lacking(appraisal: Appraisal) -> list[str]:
-    """The parts that could not be computed, a sentence for each reason."""
-    reasons = group_by_reason(appraisal.not_computed)
-    return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+@dataclass(frozen=True, slots=True)
+class Appraisal(ShownResult):
+    """All numbers of an appraisal of labels."""
+
+    page_template: ClassVar[tuple[str, str]] = ("labels.html.jinja", "cxc_eccv.studies.annotation")
+
+    split: str
+    queries: str | None  # the source of the counted queries, or None for all
+    counts: tuple[SetCounts, ...]
+    worth: tuple[SetQuality, ...]
+    bias: tuple[Biases, ...]  # by direction and metric
+    diversity: tuple[Likeness, ...]  # every ordered pair of models
+    preferences: tuple[Strength, ...]  # between systems, the strongest first
+    not_computed: Mapping[str, str]  # missing part to the reason
+    provenance: Provenance  # data, labels, models and settings
+
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+        return "Label quality"
+
+    @property
+    def data(self) -> str:
+        """The split and the edition of the data in words."""
+        return describe_data(self.provenance.data, self.provenance.split)
+
+    def tables(self) -> list[Table]:
+        """The tables of all sections."""
+        return [table for section in self.sections() for table in section.tables]
+
+    def sections(self) -> list[Section]:
+        """The sections that have a table."""
+        tables = {
+            "counts": [*_count_tables(self)],
+            "worth": [*_worth_tables(self.worth)],
+            "bias": [table for rows in _by(self.bias, "direction").values() for table in _bias_tables(rows)],
+            "diversity": [*_diversity_tables(self.diversity)],
+            "preferences": _preference_tables(self),
+        }
+        return [
+            Section(name, SECTIONS[name], [replace(table, data=self.data) for table in rows], LEADS[name])
+            for name, rows in tables.items()
+            if rows
+        ]
+
+    def footnotes(self) -> list[str]:
+        """The parts that could not be computed, a sentence for each reason."""
+        reasons = group_by_reason(self.not_computed)
+        return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The command, the labels, the models, and the versions."""
+        provenance = self.provenance
+        labels: Any = provenance.others["labels"]
+        models: Any = provenance.others["models"]
+        sources = [f"{name} {of['version']}: {of['rule']}, {of['people']:,} people" for name, of in labels.items()]
+        confidence = f"{100 * (provenance.confidence or 0):g}%"
+        return list_facts(
+            {
+                "Command": provenance.command,
+                "Labels": "; ".join(sources),
+                "Models": ", ".join(models),
+                "Intervals": f"{confidence}, from a bootstrap over images, seed {provenance.seed}",
+                "Data edition": provenance.data.edition,
+                "Package version": provenance.package.version,
+            }
+        )
+
+    def record(self) -> dict[str, object]:
+        """The numbers of the tables, and those of all sets of annotators."""
+        return {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
+
+    def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
+        """How many sets of labels and models it is about."""
+        return {
+            "split": self.split,
+            "n_sets": len({row.labels for row in self.counts}),
+            "n_models": len(cast("Sequence[object]", self.provenance.others["models"])),
+        }
 
 
 Row = TypeVar("Row", SetCounts, SetQuality, Biases, Likeness)
@@ -271,29 +356,3 @@ def _cell(number: Estimate | Strength | None, form: str, times: float = 1) -> st
         return MISSING
     text, low, high = (form.format(times * value) for value in (number.value, number.low, number.high))
     return Cell(text, interval=f"[{low}, {high}]")
-
-
-def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
-    """The page's HTML; everything from data is escaped."""
-    provenance = appraisal.provenance
-    labels: Any = provenance.others["labels"]
-    models: Any = provenance.others["models"]
-    facts = {
-        "Command": command,
-        "Labels": "; ".join(
-            f"{name} {facts['version']}: {facts['rule']}, {facts['people']:,} people" for name, facts in labels.items()
-        ),
-        "Models": ", ".join(models),
-        "Intervals": f"{100 * (provenance.confidence or 0):g}%, from a bootstrap over images, seed {provenance.seed}",
-        "Data edition": provenance.data.edition,
-        "Package version": provenance.package.version,
-    }
-    return template("labels.html.jinja", "cxc_eccv.studies.annotation", keep_trailing_newline=True).render(
-        appraisal=appraisal,
-        css=page_style(),
-        tables=appraisal_to_tables(appraisal),
-        sections=SECTIONS,
-        leads=LEADS,
-        lacking=say_lacking(appraisal),
-        facts=[(title, text) for title, text in facts.items() if text],
-    )

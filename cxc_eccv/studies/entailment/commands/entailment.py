@@ -77,7 +77,6 @@ def score(
     from cxc_eccv.sources.columns import TABLE_ENDINGS, find_ending
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
-    from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
     scores = Path(model) if find_ending(Path(model)) in TABLE_ENDINGS else None
@@ -102,7 +101,7 @@ def score(
             [] if output is None else write_classifier_folder(output, report, labelled, probabilities, COMMAND.get())
         )
     finally:
-        print_shown(tables_to_console(report.tables()))
+        report.show()
     say_written(written)
 
 
@@ -174,8 +173,8 @@ def mean(
     titles: Sequence[str | None] = name or [None] * len(pairs)
     means = [mean_entailment(pair, name=title) for pair, title in zip(pairs, titles, strict=True)]
     if output is not None:
-        write_json(output, {"schema": 1, "models": [{"name": scores.name, **scores.records()} for scores in means]})
-    print_shown(tables_to_console([scores.table for scores in means]))
+        write_json(output, {"schema": 1, "models": [scores.record() for scores in means]})
+    print_shown(tables_to_console([table for scores in means for table in scores.tables()]))
     say_written([] if output is None else [output])
 
 
@@ -286,15 +285,14 @@ def score_by_answers(
     If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
     """
     from cxc_eccv.studies.entailment.by_hand import score_answers
-    from cxc_eccv.tables import tables_to_console
-    from cxc_eccv.writing import refuse_unwritable
+    from cxc_eccv.writing import refuse_unwritable, write_json
 
     for path in (output, save_labels):
         if path is not None:
             refuse_unwritable(path, file=True)
     library = open_library()
     scores = score_answers(answers, form=form, workers=names(worker), data_dir=library)
-    written = [scores.save(output)] if output is not None else []
+    written = [write_json(output, scores.record())] if output is not None else []
     written += [scores.save_labels(save_labels)] if save_labels is not None else []
-    print_shown(tables_to_console([scores.table]))
+    scores.show()
     say_written(written)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
+from cxc_eccv.cli.delivery import add_command, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import Group, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.errors import InvalidOption
@@ -21,14 +19,9 @@ from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import FileContent, write_texts
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from cxc_eccv.sources.library import Split
     from cxc_eccv.studies.explain.concepts import ImageConcepts
-    from cxc_eccv.studies.explain.explanation import Explanation
-    from cxc_eccv.studies.explain.reranking import Reranking
-    from cxc_eccv.studies.explain.separating_concepts import Separation
+    from cxc_eccv.studies.explain.failure_report import FailureReport
     from cxc_eccv.tables import Table
 
 COMMANDS = {"explain": Group.RESEARCH}
@@ -114,16 +107,13 @@ def explain(
     --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
     """
     from cxc_eccv.metrics.size_disagreement import check_threshold
-    from cxc_eccv.parquet import write_parquet
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.statistics import Intervals
     from cxc_eccv.studies.explain.concepts import check_source, load_concepts
-    from cxc_eccv.studies.explain.explained_page import render_explained
-    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
-    from cxc_eccv.studies.explain.failure_kinds import tabulate_kinds
+    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
+    from cxc_eccv.studies.explain.failure_report import FailureReport
     from cxc_eccv.studies.explain.separating_concepts import separate_models
-    from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     concepts = concepts or (COCO if collection == COCO else "visual-genome")
     if show_concepts is not None:
@@ -142,7 +132,7 @@ def explain(
     selections = check_runs(runs, data, directions=direction, similarity=similarity)
     baseline = next(iter(runs.values()))
     if adversarial is not None:
-        from cxc_eccv.studies.explain.reranking import check_altered, rerank, reranking_tables
+        from cxc_eccv.studies.explain.reranking import check_altered, rerank
 
         altered = load_embeddings(adversarial)
         check_altered(baseline, altered, data.captions, direction)
@@ -162,8 +152,6 @@ def explain(
     ]
     paired = compare_failures(explained[0], explained[1:], seed=seed)
     separation = separate_models(explained, seed=seed) if len(explained) > 1 else None
-    kinds = tabulate_kinds(explained)
-    tables = make_tables(explained, paired)
     reranked = None
     if adversarial is not None:
         reranked = rerank(
@@ -174,87 +162,27 @@ def explain(
             similarity=similarity,
             seed=seed,
         )
-        tables += reranking_tables(reranked)
-    separating = separation.tables() if separation else []
+    report = FailureReport(explained, paired, reranked, separation, seed=seed)
     try:
-        written = []
-        if output is not None:
-            contents: dict[str, FileContent] = {
-                "explain.json": explanations_to_json(explained, paired, reranked, separation, COMMAND.get()),
-                "failures.parquet": partial(write_parquet, join_tables(explained)),
-                "explain.md": tables_to_markdown([kinds, *separating, *tables]),
-                "explain.html": render_explained(explained, tables, separation=separation, images=images, seed=seed),
-            }
-            written = write_texts(output, contents, recorded=True)
+        written = [] if output is None else _write(report, output, images)
     finally:
-        print_shown(tables_to_console([kinds, *tables, *separating]))
+        report.show()
     say_written(written)
 
 
-def explanations_to_json(
-    explanations: Sequence[Explanation],
-    paired: pd.DataFrame | None = None,
-    reranked: Reranking | None = None,
-    separation: Separation | None = None,
-    command: str | None = None,
-) -> str:
-    """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
+def _write(report: FailureReport, folder: Path, images: Path | None) -> list[Path]:
+    """Write the numbers, the failures and the pages, all or none."""
+    from cxc_eccv.parquet import write_parquet
+    from cxc_eccv.studies.explain.failure_report import join_tables
 
-    ``paired`` has their differences from the first, ``separating`` the concepts that separate them; numbers of altered
-    queries are among the first's, and with intervals under ``adversarial``.
-    """
-    from cxc_eccv.types.json_records import to_json
-
-    first, *others = (
-        {
-            "model": model.model,
-            **_entries(model),
-            "provenance": to_json(replace(model.provenance, command=command or None)),
-        }
-        for model in explanations
-    )
-    content: dict[str, Any] = {"schema": 1, **first}
-    if reranked is not None:
-        content["scores"] = {**content["scores"], **reranked.scores}
-        content["adversarial"] = {**reranked.facts, "rows": reranked.list_rows()}
-    if others:
-        content |= {"others": others, "paired": [] if paired is None else paired.to_dict("records")}
-    if separation is not None:
-        content["separating"] = separation.facts
-    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
-    """A row per model, direction and failure, with their provenance in the metadata."""
-    import pyarrow as pa
-
-    from cxc_eccv.types.json_records import to_json
-
-    parts = []
-    for explanation in explanations:
-        for direction, explained in explanation.directions.items():
-            table = explained.table
-            for name, text in (("direction", direction), ("model", explanation.model)):
-                column = pa.array([text] * table.num_rows, pa.string()).dictionary_encode()
-                table = table.add_column(0, name, column)
-            parts.append(table)
-    facts = {
-        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **to_json(explanation.provenance)}
-        for explanation in explanations
+    with_command = replace(report, explanations=[add_command(explanation) for explanation in report.explanations])
+    contents: dict[str, FileContent] = {
+        "explain.json": with_command.to_json(),
+        "failures.parquet": partial(write_parquet, join_tables(report.explanations)),
+        "explain.md": with_command.to_markdown(),
+        "explain.html": with_command.to_html(images),
     }
-    joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-    return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
-
-
-def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
-    from cxc_eccv.studies.explain.explanation import summarize
-
-    summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
-    entries: dict[str, dict[str, Any]] = {"scores": {}, "counts": {}, "not_computed": {**explanation.skipped}}
-    for direction, summary in summaries.items():
-        for part, entry in entries.items():
-            entry |= {f"{direction}/{name}": value for name, value in getattr(summary, part).items()}
-    return entries
+    return write_texts(folder, contents, recorded=True)
 
 
 def _open_split(collection: str, split: str | None) -> Split:

@@ -15,14 +15,12 @@ from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
-from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import FileContent, refuse_unwritable, write_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cxc_eccv.studies.explain.caption_corpus import Corpus, QueryCorpusReport
-    from cxc_eccv.tables import Table
     from cxc_eccv.types import Embeddings
     from cxc_eccv.types.provenance import Provenance
     from cxc_eccv.types.strict_json import JsonObject
@@ -105,7 +103,6 @@ def query_corpus(
         pair_up,
         take_rows,
     )
-    from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
     _check_summaries(summarizer, summaries)
@@ -156,15 +153,14 @@ def query_corpus(
         normalize=normalize,
         facts=replace(facts, split=name_of_split or "", command=COMMAND.get()),
     )
-    table = report.table()
     contents: dict[str, FileContent] = {}
     if descriptions is not None and file is None and images is not None:
         run = EmbeddingsRun(images, side, similarity="cosine", model=facts.model)
         contents["embeddings.npz"] = partial(save_embeddings, run=run)
     try:
-        written = [] if output is None else _write(report, table, output, contents)
+        written = [] if output is None else _write(report, output, contents)
     finally:
-        print_shown(tables_to_console([table]))
+        report.show()
     say_written(written)
 
 
@@ -272,13 +268,12 @@ def _summarise(
     return summary_corpus(summaries, encode), summarizer.facts
 
 
-def _write(report: QueryCorpusReport, table: Table, output: Path, further: dict[str, FileContent]) -> list[Path]:
+def _write(report: QueryCorpusReport, output: Path, further: dict[str, FileContent]) -> list[Path]:
     from cxc_eccv.runs.rankings import write_rankings
-    from cxc_eccv.tables import tables_to_markdown
 
     contents: dict[str, FileContent] = {
         "query_corpus.json": report.to_json(),
-        "query_corpus.md": tables_to_markdown([table]),
+        "query_corpus.md": report.to_markdown(),
         "rankings.parquet": partial(write_rankings, run=report.rankings),
         **further,
     }

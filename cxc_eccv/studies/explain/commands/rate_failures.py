@@ -10,7 +10,7 @@ import typer
 from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.shared_options import DataCommand, Group, names, open_library
 from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionForm, QuestionImages
-from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.terminal import say
 
 COMMANDS = {"rate_failures": Group.RESEARCH}
 
@@ -81,9 +81,8 @@ def ratings(
     from cxc_eccv.hashing import hash_content
     from cxc_eccv.studies.explain.exported_failures import read_failures
     from cxc_eccv.studies.explain.ratings import read_ratings, report_ratings
-    from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types.provenance import Provenance
-    from cxc_eccv.writing import refuse_unwritable
+    from cxc_eccv.writing import refuse_unwritable, write_json
 
     if output is not None:
         refuse_unwritable(output, file=True)
@@ -94,7 +93,7 @@ def ratings(
     facts = make_provenance(library, split.name, Provenance(others={"files": hashes}))
     report = report_ratings(answers, known, table, provenance=facts)
     try:
-        written = [] if output is None else [report.save(output)]
+        written = [] if output is None else [write_json(output, report.record())]
     finally:
-        print_shown(tables_to_console(report.tables()))
+        report.show()
     say_written(written)

@@ -21,19 +21,11 @@ from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.label_quality.appraisal import RECORDED, AppraisalRequest
 from cxc_eccv.studies.annotation.label_quality.appraisal import appraise as measure
-from cxc_eccv.studies.annotation.label_quality.appraisal_tables import (
-    appraisal_to_json,
-    appraisal_to_tables,
-    render_labels,
-    say_lacking,
-)
 from cxc_eccv.studies.annotation.label_quality.bias import bias_by_size, join_proposals, measure_bias, measure_gains
 from cxc_eccv.studies.annotation.label_quality.preferences import rate_preferences
 from cxc_eccv.studies.annotation.label_quality.sets import find_verified
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.tables import tables_to_console, tables_to_markdown
-from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK
 
 pytestmark = pytest.mark.thorough
@@ -135,7 +127,7 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
     assert {row.verified for row in found.worth} == {"cxc", "eccv"}
     for row in found.worth:
         assert (row.precision is None) == (not row.asked) == (row.verified == "eccv")
-    assert "lists only positives" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
+    assert "lists only positives" in str(found)
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
 
 
@@ -194,9 +186,9 @@ def test_every_option_is_in_the_record(found):
 def test_new_option_reaches_the_record(sample_library):
     field = ("emphasis", int, 1)
     kind = make_dataclass("Emphasised", [field], bases=(AppraisalRequest,), frozen=True, kw_only=True, eq=False)
-    record = json.loads(appraisal_to_json(measure(sample_library, kind(emphasis=3))))
+    record = json.loads(measure(sample_library, kind(emphasis=3)).to_json())
     assert record["provenance"]["options"] == {"emphasis": 3}
-    assert "options" not in json.loads(appraisal_to_json(measure(sample_library, kind())))["provenance"]
+    assert "options" not in json.loads(measure(sample_library, kind()).to_json())["provenance"]
 
 
 def test_what_cannot_be_appraised_is_refused(sample_library, runs):
@@ -358,8 +350,12 @@ def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path)
         appraise(library, "validation", project=project)
 
 
+def with_command(appraisal, command):
+    return replace(appraisal, provenance=replace(appraisal.provenance, command=command))
+
+
 def test_json_and_tables_hold_the_numbers(found):
-    content = json.loads(appraisal_to_json(found, command="cxc-eccv label-quality"))
+    content = json.loads(with_command(found, "cxc-eccv label-quality").to_json())
     provenance = content["provenance"]
     assert content["schema"] == 1
     assert content["worth"][0]["recall"]["value"] == found.worth[0].recall.value
@@ -372,9 +368,9 @@ def test_json_and_tables_hold_the_numbers(found):
         False,
     )
     assert {row.labels for row in found.counts} >= {"coco", "mine", "coco,cxc", "plausible_0"}
-    tables = appraisal_to_tables(found)
-    assert list(tables) == ["counts", "worth", "bias", "diversity", "preferences"]
-    text = tables_to_markdown([table for own in tables.values() for table in own])
+    anchors = [section.anchor for section in found.sections()]
+    assert anchors == ["counts", "worth", "bias", "diversity", "preferences"]
+    text = found.to_markdown()
     mean = next(one.mean for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
     others = found.bias[0].sets[0].bias["others"]
     for part in (f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]", f"{100 * others.value:.2f} [", "| A | 75.00"):
@@ -385,10 +381,10 @@ def test_json_and_tables_hold_the_numbers(found):
 def test_the_page_escapes_what_comes_from_data(library, runs, project):
     bad = "<script>alert(1)</script>"
     found = appraise(library, sets=[["coco"]], runs={**runs, bad: noisy_run(library, 4, width=8)}, project=project)
-    page = render_labels(found, f"cxc-eccv label-quality {bad}")
+    page = with_command(found, f"cxc-eccv label-quality {bad}").to_html()
     assert bad not in page
     assert "&lt;script&gt;" in page
     for anchor in ("counts", "worth", "bias", "diversity", "origin"):
         assert f'<section id="{anchor}"' in page
     assert "preferences" not in page.replace("Not computed: preferences", "")
-    assert say_lacking(found)[0] in page
+    assert found.footnotes()[0] in page

@@ -17,7 +17,6 @@ from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.label_quality.appraisal_tables import appraisal_to_tables
 from cxc_eccv.tasks.task import NotApplicable
 
 HEADER = "model,ranking,score,cid,iid,annotation,shortcoming,shortcoming2"
@@ -185,7 +184,7 @@ def test_precision_and_recall_equal_slow_counts(library, said, direction):
     split = library.split("test")
     request = AppraisalRequest(sets=[["coco"]], queries="eccv")
     appraisal = appraise(library, request)
-    assert f"against mturk_parsed, {direction}, queries of eccv" in str(appraisal_to_tables(appraisal)["worth"])
+    assert f"against mturk_parsed, {direction}, queries of eccv" in str(appraisal)
     (row,) = (row for row in appraisal.worth if row.direction == direction)
     links = dict(zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True))
     judged = {query: {} for query in queries_of(split, direction)}

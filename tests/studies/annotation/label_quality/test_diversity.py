@@ -8,9 +8,7 @@ from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.studies.annotation.label_quality import diversity
 from cxc_eccv.studies.annotation.label_quality.appraisal import AppraisalRequest, appraise
-from cxc_eccv.studies.annotation.label_quality.appraisal_tables import appraisal_to_tables, say_lacking
 from cxc_eccv.studies.annotation.label_quality.diversity import correlate_scores, place_first
-from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings, TopK
 
 IMAGES = np.arange(10, 40)
@@ -80,10 +78,10 @@ def test_undefined_correlations_are_counted_and_said(sample_library):
     rows = {(row.one, row.other): row for row in found.diversity if row.direction == "i2t"}
     assert (rows["one", "partly"].n_correlated, rows["one", "partly"].n_queries) == (53, 60)
     assert (rows["one", "constant"].correlation, rows["one", "constant"].n_correlated) == (None, 0)
-    text = tables_to_markdown(appraisal_to_tables(found)["diversity"])
+    text = found.to_markdown()
     assert "one and partly: 7 of 60" in text
     assert "tau-b/one/constant/i2t" in found.not_computed
-    assert any("one score to all items of every query" in line for line in say_lacking(found))
+    assert any("one score to all items of every query" in line for line in found.footnotes())
 
 
 def test_another_places_the_first_item():

@@ -34,7 +34,7 @@ from cxc_eccv.studies.annotation.commands.annotate.sheets import (
     say_export,
     say_next,
 )
-from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -299,7 +299,6 @@ def report(
     from cxc_eccv.studies.annotation.annotation_report import report_project, write_annotated
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
     from cxc_eccv.studies.annotation.project import LABELS
-    from cxc_eccv.tables import tables_to_console
 
     check_folder(output, images=images)
     merged = (folder / LABELS).is_file()
@@ -317,7 +316,7 @@ def report(
     try:
         written = [] if output is None else write_annotated(output, report, images)
     finally:
-        print_shown(tables_to_console(report.tables()))
+        report.show()
     say_written(written)
 
 

@@ -1,0 +1,65 @@
+"""What ``cxc-eccv compare`` shows and writes: a comparison of models, and their places among published ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cxc_eccv.comparison.differences import Comparison
+from cxc_eccv.comparison.label_agreement import ModelAgreement
+from cxc_eccv.comparison.published_join import Joined
+from cxc_eccv.presentation import Section, ShownResult
+from cxc_eccv.tables import Table, tables_to_latex
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedModels(ShownResult):
+    """A comparison or an agreement, and published tables with the models; either may be missing."""
+
+    page_template: ClassVar[tuple[str, str]] = ("compared.html.jinja", "cxc_eccv.comparison")
+
+    comparison: Comparison | ModelAgreement | None = None
+    published: tuple[Joined, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """How many models are compared."""
+        return self.comparison.title if self.comparison else "Your models among published ones"
+
+    def tables(self) -> list[Table]:
+        """Those of the comparison, and the models next to the user's among the published ones."""
+        compared = self.comparison.tables() if self.comparison else []
+        return [*compared, *(table for joined in self.published for table in joined.tables())]
+
+    def all_tables(self) -> list[Table]:
+        """Those of the comparison with all that is known, and all published models."""
+        compared = self.comparison.all_tables() if self.comparison else []
+        return [*compared, *self._list_published()]
+
+    def to_latex(self) -> str:
+        """The tables of the comparison and all published models as LaTeX."""
+        compared = self.comparison.tables() if self.comparison else []
+        return tables_to_latex([*compared, *self._list_published()])
+
+    def record(self) -> dict[str, object]:
+        """The content of ``compare.json``; values are in the units of report.json."""
+        content: dict[str, object] = self.comparison.record() if self.comparison else {"schema": 1}
+        if self.published:
+            content["published"] = [joined.record() for joined in self.published]
+        return content
+
+    def sections(self) -> list[Section]:
+        """Those of the comparison, and the published models."""
+        compared = self.comparison.sections() if self.comparison else []
+        published = [Section("published", "Published models", self._list_published())] if self.published else []
+        return [*compared, *published]
+
+    def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
+        """What the comparison adds to its sections."""
+        if self.comparison:
+            return self.comparison.page_content(images)
+        return {"baseline": "", "confidence": None, "ranks": {}}
+
+    def _list_published(self) -> list[Table]:
+        return [table for joined in self.published for table in joined.all_tables()]
