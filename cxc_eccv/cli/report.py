@@ -106,18 +106,13 @@ def tables(
     Reports of different data, splits or protocols are refused.
     """
     from cxc_eccv.comparison import read_reports
-    from cxc_eccv.comparison.paper_tables import paper_csv, paper_tables
-    from cxc_eccv.tables import tables_to_latex, tables_to_markdown
+    from cxc_eccv.comparison.paper_tables import PaperTables
 
     if form not in TABLE_FORMATS:
         raise UnknownName("format", form, TABLE_FORMATS)
-    scored = read_reports(reports, name)
-    chosen = names(tasks)
-    if form == "csv":
-        text = paper_csv(scored, chosen, intervals=intervals)
-    else:
-        to_text = tables_to_latex if form == "latex" else tables_to_markdown
-        text = to_text(paper_tables(scored, chosen, intervals=intervals))
+    shown = PaperTables(read_reports(reports, name), names(tasks), intervals)
+    to_text = {"latex": shown.to_latex, "markdown": shown.to_markdown, "csv": shown.to_csv}
+    text = to_text[form]()
     if output is None:
         say(text.rstrip("\n"))
         return

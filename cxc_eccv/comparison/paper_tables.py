@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cxc_eccv.comparison.pairing import ScoredReport, check_comparable
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import interval_lines, number_cell
-from cxc_eccv.tables import MISSING, Cell, Table, rows_to_csv
+from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.result import SPREAD
@@ -56,66 +57,77 @@ LAYOUT = {
 """Title of a table to its columns (task, directions, metrics); every table fits a page."""
 
 
-def paper_tables(
-    reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False
-) -> list[Table]:
+@dataclass(frozen=True, slots=True)
+class PaperTables(ShownResult):
     """Tables for a paper, with the best value of each column in bold.
 
     A number that any report has gets a column. Of ``tasks`` without a column in the layout, all metrics are shown.
+    Reports of different data, splits or protocols are refused.
     """
-    models = _check_alike(reports, intervals=intervals)
-    first = next(iter(reports.values()))
-    modified = [(name, Page(report).modified) for name, report in reports.items()]
-    cautions = [
-        f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
-    ]
-    cautions += [
-        f"check {name} first: {sentence}" for name, report in reports.items() for sentence in report.doubts.values()
-    ]
-    split = first.provenance.split
-    rows = {title: list(_rows(models, keys, intervals=intervals)) for title, keys in _lay_out(models, tasks).items()}
-    return [
-        Table(
-            # Papers shorten the name to R-P, which fits a column.
-            [
-                ("", "", ""),
-                *(tuple("R-P" if part == "R-Precision" else part for part in heading_of(key)) for key in keys),
-            ],
-            rows[title],
-            f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
-            _describe(first, keys, intervals=intervals),
-            bold="The best values are in bold." if _has_bold(rows[title]) else "",
-            notes=interval_lines(_select(models, keys)) if intervals else [],
-            cautions=list(filter(None, [*cautions, judge_caution(_select(models, keys), split)])),
+
+    reports: Mapping[str, Report]
+    tasks: Sequence[str] | None = None
+    intervals: bool = False
+
+    def tables(self) -> list[Table]:
+        """A row per report, and a table for each set of labels."""
+        models = _check_alike(self.reports, intervals=self.intervals)
+        return [self._make_table(models, title, keys) for title, keys in _lay_out(models, self.tasks).items()]
+
+    def _make_table(self, models: Models, title: str, keys: Sequence[str]) -> Table:
+        first = next(iter(self.reports.values()))
+        rows = list(_rows(models, keys, intervals=self.intervals))
+        results = _select(models, keys)
+        caution = judge_caution(results, first.provenance.split)
+        if first.labels:
+            title = f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}"
+        return Table(
+            [("", "", ""), *map(_shorten_heading, keys)],
+            rows,
+            title,
+            _describe(first, keys, intervals=self.intervals),
+            bold="The best values are in bold." if _has_bold(rows) else "",
+            notes=interval_lines(results) if self.intervals else [],
+            cautions=[*self._cautions(), *([caution] if caution else [])],
             data=Page(first).data,
         )
-        for title, keys in _lay_out(models, tasks).items()
-    ]
+
+    def _cautions(self) -> list[str]:
+        """The modified data of each report, and what makes its numbers suspect."""
+        modified = {name: [file for file, _, _ in Page(report).modified] for name, report in self.reports.items()}
+        cautions = [f"modified data of {name}: {', '.join(files)}" for name, files in modified.items() if files]
+        for name, report in self.reports.items():
+            cautions += [f"check {name} first: {sentence}" for sentence in report.doubts.values()]
+        return cautions
+
+    def records(self) -> list[dict[str, object]]:
+        """The rows for a program: values in the units of report.json under its keys, intervals under ``KEY/low``."""
+        models = _check_alike(self.reports, intervals=self.intervals)
+        keys = [key for columns in _lay_out(models, self.tasks).values() for key in columns]
+        rows: list[dict[str, object]] = []
+        for name, results in models.items():
+            row: dict[str, object] = {"model": visible(name), "data": Page(self.reports[name]).data}
+            for key in keys:
+                result = results.get(key)
+                row[key] = result and result.value
+                if any(if_ties_help_text(model[key]) for model in models.values() if key in model):
+                    row[f"{key}/if_ties_help"] = result and result.if_ties_help
+                if any(model[key].deviation is not None for model in models.values() if key in model):
+                    row[f"{key}{SPREAD}"] = result and result.deviation
+                if self.intervals:
+                    row |= {f"{key}/low": result and result.low, f"{key}/high": result and result.high}
+                    row[f"{key}/interval_method"] = result and result.interval_method
+            rows.append(row)
+        return rows
+
+
+def _shorten_heading(key: str) -> tuple[str, ...]:
+    """The heading of a column; papers shorten R-Precision to R-P, which fits it."""
+    return tuple("R-P" if part == "R-Precision" else part for part in heading_of(key))
 
 
 def _select(models: Models, keys: Sequence[str]) -> list[Shown]:
     return [results[key] for results in models.values() for key in keys if key in results]
-
-
-def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
-    """The tables for a program: values in the units of report.json under its keys, intervals under ``KEY/low``."""
-    models = _check_alike(reports, intervals=intervals)
-    keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
-    rows: list[dict[str, object]] = []
-    for name, results in models.items():
-        row: dict[str, object] = {"model": visible(name), "data": Page(reports[name]).data}
-        for key in keys:
-            result = results.get(key)
-            row[key] = result and result.value
-            if any(if_ties_help_text(model[key]) for model in models.values() if key in model):
-                row[f"{key}/if_ties_help"] = result and result.if_ties_help
-            if any(model[key].deviation is not None for model in models.values() if key in model):
-                row[f"{key}{SPREAD}"] = result and result.deviation
-            if intervals:
-                row |= {f"{key}/low": result and result.low, f"{key}/high": result and result.high}
-                row[f"{key}/interval_method"] = result and result.interval_method
-        rows.append(row)
-    return rows_to_csv(rows)
 
 
 Models = Mapping[str, Mapping[str, Shown]]

@@ -89,6 +89,7 @@ def load_report(path: str | Path) -> Report:
 
     Example:
         >>> import tempfile
+        >>> from cxc_eccv.types.provenance import Provenance
         >>> folder = tempfile.mkdtemp()
         >>> written = Report((), {"cxc": "no images"}, Provenance(split="test")).save(folder)
         >>> load_report(folder)

@@ -32,7 +32,7 @@ def test_a_model_is_shown_among_published_ones_without_per_query_values(run, wri
     ]
     page = (tmp_path / "out" / "compare.html").read_text()
     assert "Your models among published ones" in page
-    assert page.count("<table>") == 4
+    assert page.count("<table") == 4
     published = json.loads((tmp_path / "out" / "compare.json").read_text())["published"]
     assert {paper["name"]: len(paper["models"]) for paper in published} == {
         "eccv_caption": 26,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from cxc_eccv.comparison.paper_tables import paper_tables
+from cxc_eccv.comparison.paper_tables import PaperTables
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.report import Report
 from cxc_eccv.report.loading import read_report
@@ -246,5 +246,5 @@ def test_captions_say_what_the_intervals_of_a_judge_leave_out():
     row = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
     for policy, told in (("classifier", True), ("leave_out", False)):
         report = Report((replace(row, parameters={"unjudged": policy}),), {}, from_json(Provenance, FACTS))
-        (table,) = paper_tables({"CLIP": report}, ["entailment"])
+        (table,) = PaperTables({"CLIP": report}, ["entailment"]).tables()
         assert any("interval over images only" in caution for caution in table.cautions) is told

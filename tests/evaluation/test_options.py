@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 import cxc_eccv as ce
-from cxc_eccv.comparison.paper_tables import paper_csv, paper_tables
+from cxc_eccv.comparison.paper_tables import PaperTables
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request, report_of_ranks
 from cxc_eccv.ranking import ranked
@@ -181,9 +181,9 @@ def test_pages_say_how_each_interval_was_made(run, report_of):
     assert "bootstrap" not in str(usual)
     assert f"Intervals: {bootstrap_text}" in render_markdown(Page(usual))
     assert f"95% interval ({bootstrap_text})" in render_html(Page(usual))
-    (table,) = paper_tables({"a": mixed}, ["coco_5k"], intervals=True)
+    (table,) = PaperTables({"a": mixed}, ["coco_5k"], intervals=True).tables()
     assert table.notes == [f"intervals: {wilson_text}; other metrics: {bootstrap_text}"]
-    (row,) = csv.DictReader(paper_csv({"a": mixed}, ["coco_5k"], intervals=True).splitlines())
+    (row,) = csv.DictReader(PaperTables({"a": mixed}, ["coco_5k"], intervals=True).to_csv().splitlines())
     assert row["coco_5k/i2t/recall_at_1/interval_method"] == "binomial"
     assert row["coco_5k/rsum/interval_method"] == "bootstrap"
     read = Report.from_json(mixed.to_json())

@@ -15,7 +15,7 @@ from rich.console import Console
 import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.comparison.pairing import check_comparable
-from cxc_eccv.comparison.paper_tables import paper_tables
+from cxc_eccv.comparison.paper_tables import PaperTables
 from cxc_eccv.comparison.published_join import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
@@ -29,7 +29,6 @@ from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_ids
-from cxc_eccv.tables import tables_to_latex
 from cxc_eccv.types.json_records import to_json
 
 pytestmark = pytest.mark.thorough
@@ -316,7 +315,7 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
     console.print(render(Page(report)))
     shown = " ".join(console.export_text().split())
     assert f"labels: {told}" in shown
-    latex = tables_to_latex(paper_tables({"CLIP": report}))
+    latex = PaperTables({"CLIP": report}).to_latex()
     assert f"labels {told}" in latex
     assert "under the links of COCO" not in latex
     plain.save(tmp_path / "plain")

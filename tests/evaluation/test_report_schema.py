@@ -7,7 +7,7 @@ from changed_files import places_of, replaced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cxc_eccv.comparison.paper_tables import paper_tables
+from cxc_eccv.comparison.paper_tables import PaperTables
 from cxc_eccv.errors import DataError
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
@@ -77,7 +77,7 @@ def test_an_edited_report_is_refused_or_shown(place, new):
         return
     page = Page(report)
     shown = render_markdown(page) + render_html(page) + str(report) + repr(report)
-    tables = paper_tables({report.name or "a": report})
+    tables = PaperTables({report.name or "a": report}).tables()
     assert "nan" not in str(tables)
     assert "e+20" not in shown
 

@@ -16,7 +16,7 @@ from cxc_eccv.hub.card import merge_card
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import StsReport, to_markdown
+from cxc_eccv.sts import StsReport
 from cxc_eccv.types.provenance import ModifiedFile
 
 
@@ -71,9 +71,9 @@ def test_console_comparison_and_sentence_similarity_name_them(reports, hashes, c
     assert told in notes_on(modified, modified)
     assert told in notes_on(plain, modified)
     assert notes_on(plain, plain) == []
-    text = to_markdown(StsReport({}, reports[0].provenance))
+    text = StsReport({}, reports[0].provenance).to_markdown()
     assert f"Modified data: sits\\_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
-    assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
+    assert "odified" not in StsReport({}, reports[1].provenance).to_markdown()
 
 
 def test_each_of_two_reports_names_its_own_modified_files(reports):
