@@ -18,10 +18,12 @@ ROOM = "cxc_eccv.presentation"
 """The package whose templates all others extend."""
 
 Filter = Callable[..., Any]
-NONE: Mapping[str, Filter] = MappingProxyType({})
+NO_FILTERS: Mapping[str, Filter] = MappingProxyType({})
 
 
-def render_page(name: str, package: str, content: Mapping[str, object], filters: Mapping[str, Filter] = NONE) -> str:
+def render_page(
+    name: str, package: str, content: Mapping[str, object], filters: Mapping[str, Filter] = NO_FILTERS
+) -> str:
     """The page of a template of a package, with the style sheet of all pages and that of its own name.
 
     ``filters`` are those of this package alone.

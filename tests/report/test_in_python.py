@@ -1,6 +1,7 @@
 """A report in Python: printed, in a notebook, as a frame, as a folder and back; a comparison likewise."""
 
 import dataclasses
+import io
 import pickle
 
 import numpy as np
@@ -44,6 +45,26 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
     assert "ECCV Caption     mAP@R" in printed
     assert "Not scored: coco_1k: " in printed
+
+
+def test_forms_in_python_are_those_of_the_folder(sample_content, tmp_path):
+    report, examples = sample_content
+    report = dataclasses.replace(report, examples=examples)
+    report.save(tmp_path / "out", images=sample_images())
+    written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("report.*")}
+    assert written["report.json"] == report.to_json()
+    assert written["report.md"] == report.to_markdown()
+    assert written["report.html"] == report.to_html(sample_images())
+    assert "data:image/jpeg" in written["report.html"]
+    assert "data:image/jpeg" not in report.to_html()
+
+
+def test_csv_has_the_rows_of_the_data_frame(report):
+    frame = pd.read_csv(io.StringIO(report.to_csv()), keep_default_na=False, na_values=[""])
+    wanted = report.to_pandas()
+    assert list(frame.columns) == list(wanted.columns)
+    assert frame["value"].tolist() == wanted["value"].tolist()
+    assert frame["low"].equals(wanted["low"])
 
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):

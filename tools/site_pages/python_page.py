@@ -61,6 +61,7 @@ GROUPS = {
             "cxc_eccv.evaluation": ("Request",),
             "cxc_eccv.types.model_options": ("Encoding",),
             "cxc_eccv.report": ("Report", "ReportData"),
+            "cxc_eccv.presentation": ("ShownResult",),
             "cxc_eccv.types": ("Result", "Bounds"),
         },
     ),
