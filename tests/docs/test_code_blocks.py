@@ -80,10 +80,14 @@ def done(block, names, place, request):
 
 
 def added(text):
-    """The new side of a diff; the old side must be Python too."""
-    lines = text.splitlines()
-    compile("\n".join(line[2:] for line in lines if not line.startswith("+")), "old side", "exec")
-    return "\n".join(line[2:] for line in lines if not line.startswith("-"))
+    """The new side of a diff, nothing for pieces of a file; the old side must be Python too."""
+    pieces = text.split("@@\n")
+    for piece in pieces:
+        old_lines = [line[2:] for line in piece.splitlines() if not line.startswith("+")]
+        if old_lines[0].startswith(" "):
+            return ""  # a piece of a file, which the test of the recipe applies
+        compile("\n".join(old_lines), "old side", "exec")
+    return "\n".join(line[2:] for line in text.splitlines() if not line.startswith("-"))
 
 
 def test_the_readme_and_all_pages_are_looked_at():

@@ -71,7 +71,7 @@ def interrupt(*_, **__):
 @pytest.mark.parametrize(("package", "sides"), [(PIL, ["images"]), (transformers, ["captions"])])
 def test_versions_are_part_of_the_key(package, sides, monkeypatch):
     before = model_key(load(), BOTH)
-    monkeypatch.setattr(package, "__version__", "0.0")
+    monkeypatch.setattr(sys.modules[package.__name__], "__version__", "0.0")  # transformers replaces its own entry
     assert model_key(load(), BOTH) != before
     assert describe_encoding(load(), sides).versions[package.__name__] == "0.0"
 

@@ -402,7 +402,7 @@ def test_report_counts_pair_of_several_rounds_once(asked_twice):
     for row in list_rows(asked_twice.answers):
         if (row["sheet"], row["worker"]) in accepted and row["role"] == "candidate":
             counts.update(model for model, *_ in models[row["image_id"], row["caption_id"]])
-    lines = [line for line in report.to_dict()["by_rank"] if line["rank"] is None and line["model"] in counts]
+    lines = [line for line in report.record()["by_rank"] if line["rank"] is None and line["model"] in counts]
     assert {line["model"]: sum(line["counts"]) for line in lines} == dict(counts)
 
 

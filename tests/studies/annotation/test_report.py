@@ -115,7 +115,7 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
     unknown = report_of(rows)
     assert "median" not in cells(unknown.sheet_table)
     assert unknown.workers["median_seconds"].isna().all()
-    assert {row["median_seconds"] for row in unknown.to_dict()["workers"]} == {None}
+    assert {row["median_seconds"] for row in unknown.record()["workers"]} == {None}
 
 
 @pytest.mark.reference
@@ -138,7 +138,7 @@ def test_table_b2_is_that_of_a_plain_loop(report, sample_library):
             for place in {rank, None}:
                 wanted.setdefault((one["model"], place), Counter())[json.loads(row["answer"])] += 1
         wanted.setdefault(("", None), Counter())[json.loads(row["answer"])] += 1
-    found = {(own["model"], own["rank"]): own["counts"] for own in report.to_dict()["by_rank"]}
+    found = {(own["model"], own["rank"]): own["counts"] for own in report.record()["by_rank"]}
     assert found == {key: [own[name] for name in ANSWERS] for key, own in wanted.items()}
     table = report.rank_table
     assert table.headings == ["Rank", "yes", "partially yes", "mostly no", "no", "Answers"]
@@ -154,7 +154,7 @@ def test_table_b3_is_that_of_a_plain_loop(report, sample_library):
         ticks = json.loads(row["details"]).get("shortcomings", [])
         for one in [*(lists[row["image_id"], row["caption_id"]] or [{"model": DRAWN}]), {"model": ""}]:
             wanted.setdefault(one["model"], Counter()).update(ticks)
-    choices, found = report.to_dict()["details"]["What falls short?"]
+    choices, found = report.record()["details"]["What falls short?"]
     assert {own["model"]: own["counts"] for own in found} == {
         model: [own[name] for name in choices] for model, own in wanted.items()
     }
@@ -194,7 +194,7 @@ def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_lib
     other = "no" if first["positive"] else "yes"
     again = [answer_row(ECCV, 1, "ann", pair, "candidate", other)]
     twice = report_of([*rows, *again])
-    every = [report.to_dict()["by_rank"][-1]["counts"] for report in (once, twice)]
+    every = [report.record()["by_rank"][-1]["counts"] for report in (once, twice)]
     assert sum(every[0]) == sum(every[1])
     assert every[0] != every[1]
 
@@ -243,7 +243,7 @@ def test_when_all_answers_are_the_same_no_kappa_has_a_value():
     for own in report.agreement:
         assert own.values == {"share": 1.0, "falotico_quatto_kappa": 1.0}
         assert "all answers are the same" in own.not_computed["krippendorff_alpha"]
-    assert [(own["share"], own["kappa"]) for own in report.to_dict()["by_pair"]] == [(1.0, None)]
+    assert [(own["share"], own["kappa"]) for own in report.record()["by_pair"]] == [(1.0, None)]
 
 
 @pytest.mark.parametrize("scheme", ["eccv", "cxc", "entailment"])
