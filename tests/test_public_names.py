@@ -44,7 +44,7 @@ def test_an_unknown_name_is_an_attribute_error():
         cxc_eccv.evaluat  # noqa: B018
 
 
-def test_no_module_takes_more_than_the_version_from_the_top_package():
+def test_modules_import_only_version_from_the_package():
     """The linter cannot see an import through its ``__getattr__``."""
     package = Path(cxc_eccv.__file__).parent
     modules = {path.stem if path.is_file() else path.name for path in package.iterdir()}

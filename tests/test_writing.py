@@ -80,7 +80,7 @@ def write_set(target, files, names=tuple(SETS[0])):
         put(folder, files)
 
 
-def test_of_the_old_files_that_are_named_none_remains(tmp_path):
+def test_named_old_files_are_removed(tmp_path):
     target = tmp_path / "deep" / "data"
     write_set(target, {"a": "1", "b": "2"})
     write_set(target, {"b": "3"}, names=["a", "b"])
@@ -88,7 +88,7 @@ def test_of_the_old_files_that_are_named_none_remains(tmp_path):
     assert neighbours(target) == ["data"]
 
 
-def test_an_error_leaves_the_old_folder_and_no_rest(tmp_path):
+def test_error_keeps_the_old_folder_alone(tmp_path):
     target = tmp_path / "data"
     write_set(target, {"a": "old"})
     with pytest.raises(OSError, match=r"No such file.*data'"), replaced_folder(target) as folder:
@@ -105,7 +105,7 @@ def test_two_do_not_write_the_same_folder(tmp_path):
     assert below(tmp_path / "data") == {"a": "1"}
 
 
-def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
+def test_writer_waits_for_another_process(tmp_path):
     code = "import sys, time\nfrom pathlib import Path\nfrom cxc_eccv.writing import replaced_folder\n"
     code += "with replaced_folder(Path(sys.argv[1])) as folder:\n    print(flush=True)\n    time.sleep(0.5)\n"
     code += "    (folder / 'a').write_text('first')\n    (folder / 'b').write_text('first')"
@@ -126,7 +126,7 @@ def test_what_is_not_ours_is_kept(tmp_path):
     assert neighbours(target) == ["data"]
 
 
-def test_killed_writer_leaves_the_old_files_and_no_obstacle(tmp_path):
+def test_killed_writer_leaves_old_files_and_no_obstacle(tmp_path):
     target = tmp_path / "data"
     write_set(target, {"a": "old"})
     code = "import os, sys\nfrom pathlib import Path\nfrom cxc_eccv.writing import replaced_file, replaced_folder\n"
@@ -141,7 +141,7 @@ def test_killed_writer_leaves_the_old_files_and_no_obstacle(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a", "deep/d"])
-def test_folder_in_the_place_of_a_file_is_left_there(tmp_path, name):
+def test_folder_in_place_of_file_is_kept(tmp_path, name):
     target = tmp_path / "out"
     put(target / name, MINE)
     with pytest.raises(InvalidOption, match=rf"{name} is a folder.*Move it away"):
@@ -165,7 +165,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     assert below(target.parent) == {"file": "old"}
 
 
-def test_a_folder_behind_a_link_is_replaced_where_it_is(tmp_path):
+def test_folder_behind_a_link_is_replaced(tmp_path):
     write_set(tmp_path / "real", {"a": "old"})
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_set(tmp_path / "link", {"a": "new"})
@@ -230,14 +230,14 @@ def test_cache_that_cannot_be_written_keeps_nothing(tmp_path):
         assert not keeps
 
 
-def test_the_folder_one_works_in_is_written_to_and_stays(tmp_path, monkeypatch):
+def test_current_folder_is_written_in_place(tmp_path, monkeypatch):
     put(tmp_path / "here", {"a": "old", "mine": "kept"})
     monkeypatch.chdir(tmp_path / "here")
     write_set(Path(), {"a": "new"})
     assert below(Path()) == {"a": "new", "mine": "kept"}
 
 
-def test_no_cell_is_a_formula_and_every_text_comes_back(tmp_path):
+def test_cells_are_no_formulas_and_texts_return(tmp_path):
     """What a person opens in a spreadsheet is somebody else's text."""
     signs = "=+-@\t\uff1d\uff0b\uff0d\uff20"
     hostile = [f"{sign}HYPERLINK(1)" for sign in signs] + ["'tis", "''", "'=1", "'", "", 'a, "b"', "[1]", " =1"]

@@ -53,7 +53,7 @@ def test_page_is_sound_in_a_browser(open_page, pages, name, least_texts):
     assert_sound(open_page(pages[name]), least_texts)
 
 
-def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(open_page, html):
+def test_headline_chart_has_an_axis_in_task_order(open_page, html):
     """Numbers stand above and below, each at its line; at 390 pixels every second one, and none in another's way."""
     measure = """(() => {
       const chart = document.querySelector('.forest'), middle = (box) => (box.left + box.right) / 2;
@@ -84,7 +84,7 @@ def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(open_page, 
         assert found == {"astray": 0, "overlapping": 0, "outside": 0}
 
 
-def test_tables_of_scores_fit_and_no_number_is_broken(open_page, html):
+def test_score_tables_fit_without_broken_numbers(open_page, html):
     """Four columns of CxC at 390 pixels; a number stays with its sign and its %, and on its line."""
     measure = """(() => {
       const texts = [], walker = document.createTreeWalker(document.querySelector('main'), 4);

@@ -153,7 +153,8 @@ def test_a_config_without_statistics_says_so():
 
 
 @pytest.mark.studies
-def test_the_committed_cards_are_up_to_date_and_stale_and_foreign_ones_are_mended(generate, tmp_path):
+def test_outdated_and_foreign_cards_are_repaired(generate, tmp_path):
+    """The committed cards are up to date; an edited card is rewritten and a card of a removed config is deleted."""
     assert generate("--check") == (0, "")
     folder = tmp_path / "cards"
     shutil.copytree(COMMITTED, folder)
@@ -172,7 +173,7 @@ def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
     assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
 
 
-def test_cards_need_statistics_and_never_those_of_another_edition(generate, tmp_path):
+def test_cards_need_statistics_of_the_official_edition(generate, tmp_path):
     status, told = generate("--check", data="sample")
     assert (status, "CXC_ECCV_DATA holds 'sample'" in told) == (2, True)
     status, told = generate(folder=tmp_path)
@@ -205,7 +206,8 @@ parekh2021crisscrossed = "@misc{x,\\n```\\n# Out of the fence\\n}"
 TERMS = r'"free | **bold** <b>\n\n# Heading `code`"'
 
 
-def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path, sample_copy):
+def test_markup_in_catalog_and_files_is_escaped(tmp_path, sample_copy):
+    """What a mirror's catalog and its files say is shown as text."""
     own = (sample_copy / "catalog.toml").read_text()
     entries = own[own.index("[entries.") :].replace('"Apache-2.0"', TERMS)
     (sample_copy / "catalog.toml").write_text(HOSTILE + entries)

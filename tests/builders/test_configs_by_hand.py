@@ -236,7 +236,8 @@ def test_entailment(rows):
     assert strict == [answers[label] for label in (1, 0, 0, 1, 1, 1, 0)]
 
 
-def test_graded_entailment_labels_follow_a_pairs_own_label_but_for_original_links(tmp_path):
+def test_graded_labels_follow_a_pairs_own_entailment_label(tmp_path):
+    """A label against an original link does not count; conflicts are counted."""
     library = World(tmp_path).write()
     labels = entailment_labels(library.split("test"))
     queries = labels.query_ids[labels.rows].tolist()

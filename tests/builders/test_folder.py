@@ -93,7 +93,7 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
 
 
 @pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # datasets, with a new pyarrow
-def test_every_example_of_the_card_runs_in_the_folder(built, monkeypatch):
+def test_card_examples_run_in_the_built_folder(built, monkeypatch):
     output, summary = built
     monkeypatch.chdir(output)
     blocks = re.findall(r"^```python\n(.*?)^```$", (output / "README.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -102,7 +102,7 @@ def test_every_example_of_the_card_runs_in_the_folder(built, monkeypatch):
         exec(block, {})
 
 
-def test_the_terms_of_the_sources_are_beside_the_card(built):
+def test_license_file_lists_the_terms_of_each_source(built):
     output, summary = built
     metadata = DatasetCard.load(output / "README.md").data
     assert (metadata.license, metadata.license_link) == ("other", "LICENSE.md")
@@ -134,7 +134,7 @@ def test_the_card_describes_the_files(built):
     assert summary.provenance.fingerprint in card.text
 
 
-def test_the_manifest_holds_the_hash_of_every_file_and_source(built, sample_library):
+def test_manifest_holds_hashes_of_files_and_sources(built, sample_library):
     output, summary = built
     manifest = json.loads((output / "manifest.json").read_text())
     written = contents(output)
@@ -163,7 +163,7 @@ def test_building_twice_gives_the_same_bytes(tmp_path, sample_copy, num_proc):
     assert again.provenance == summary.provenance
 
 
-def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
+def test_skipped_splits_are_reported_without_local_paths(tmp_path):
     summary = build(tmp_path / "data", configs=[CAPTIONS, RATINGS])
     assert [(part.split, part.reason) for part in summary.not_built] == [
         ("train", "no row"),
@@ -177,7 +177,7 @@ def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
     assert "not built (no row): ratings/train" in str(summary)
 
 
-def test_options_reach_the_rows_the_card_and_the_splits(tmp_path):
+def test_build_options_reach_rows_card_and_splits(tmp_path):
     build(tmp_path / "data", configs=[RATINGS], splits=["test"], options=BuildOptions(sts=4.0))
     (file,) = (tmp_path / "data" / "ratings").iterdir()
     assert pq.read_table(file)["rating"].to_pylist() == [0.5, 4.0, 5.0]
@@ -285,7 +285,7 @@ def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sam
     assert str(tmp_path) not in text + (tmp_path / "data" / "manifest.json").read_text()
 
 
-def test_images_that_are_missing_or_broken_leave_the_previous_build(tmp_path, photographs):
+def test_missing_or_broken_images_keep_the_previous_build(tmp_path, photographs):
     build(tmp_path / "data", configs=["sts"])
     before = contents(tmp_path / "data")
     next(photographs.rglob("*.jpg")).write_bytes(b"\xff\xd8 half a photograph")

@@ -36,7 +36,7 @@ def colour(image):
     return (np.asarray(image.convert("RGB"))[0, 0] > 127).tolist()
 
 
-def test_files_are_found_at_any_depth_and_through_links(folder, tmp_path):
+def test_image_files_are_found_in_subfolders_and_links(folder, tmp_path):
     draw(tmp_path / "elsewhere" / "green.png", "green")
     (folder / "linked").symlink_to(tmp_path / "elsewhere")
     (folder / "loop").symlink_to(folder)
@@ -47,7 +47,8 @@ def test_files_are_found_at_any_depth_and_through_links(folder, tmp_path):
     assert files.find("RED.png") is None
 
 
-def test_an_image_of_coco_is_found_under_the_name_of_either_release(tmp_path, sample_library):
+def test_coco_images_are_found_under_either_releases_name(tmp_path, sample_library):
+    """COCO 2014 names its files `COCO_val2014_<id>.jpg`, COCO 2017 `<id>.jpg`; the exact name goes first."""
     draw(tmp_path / "val2017" / "000000391895.jpg", "red")
     draw(tmp_path / "train2014" / "COCO_train2014_000000000009.jpg", "blue")
     files = ImageFolder(tmp_path)
@@ -112,7 +113,8 @@ def test_a_broken_file_is_named(folder, keep):
         ImageFolder(folder).read("blue.jpg")
 
 
-def test_the_word_sample_is_the_sample_s_folder_where_no_other_has_the_name(folder, tmp_path, monkeypatch):
+def test_user_folder_named_sample_precedes_packaged_images(folder, tmp_path, monkeypatch):
+    """Without such a folder, `sample` means the images of the embedded sample."""
     monkeypatch.chdir(tmp_path)
     assert ImageFolder("sample").folder == sample_images()
     folder.rename(tmp_path / "sample")
@@ -121,7 +123,7 @@ def test_the_word_sample_is_the_sample_s_folder_where_no_other_has_the_name(fold
         ImageFolder(tmp_path / "absent")
 
 
-def test_attached_images_are_those_of_their_rows_in_every_split(folder):
+def test_attached_images_belong_to_their_rows(folder):
     dataset = datasets.Dataset.from_dict({"file_name": ["blue.jpg", "red.png"], "id": [1, 2]})
     attached = attach_images(dataset, folder)
     assert attached.features["image"] == datasets.Image()
@@ -179,7 +181,8 @@ def gappy():
 
 
 @pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
-def test_missing_files_can_be_null_or_dropped_and_are_counted_or_named(folder, gappy, missing, expected):
+def test_missing_images_become_null_or_rows_are_dropped(folder, gappy, missing, expected):
+    """A warning counts the missing images, or names each where the dataset is streamed."""
     with pytest.warns(UserWarning, match="2 of 4 rows"):
         attached = attach_images(gappy, folder, missing=missing)
     assert [row["image"] is not None for row in attached] == expected

@@ -66,7 +66,7 @@ def test_rows_say_which_labels_are_of_the_file(file, sample_library):
     assert any("mine" in entry["sources"] for row in rows for entry in row["weak_positives"])
 
 
-def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
+def test_manifest_and_card_name_the_label_file(tmp_path, file):
     plain = build(tmp_path / "plain")
     summary = build(tmp_path / "built", file)
     manifest = json.loads((tmp_path / "built" / "manifest.json").read_text())
@@ -89,7 +89,7 @@ def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
     )
 
 
-def test_card_says_of_a_plain_table_what_is_known(tmp_path, sample_library):
+def test_card_counts_the_labels_of_a_plain_table(tmp_path, sample_library):
     rows = "".join(f"{image},{caption}\n" for image, caption in random_pairs(sample_library)[0])
     (tmp_path / "mine.csv").write_text(f"image_id,caption_id\n{rows}")
     build(tmp_path / "built", tmp_path / "mine.csv")

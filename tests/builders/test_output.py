@@ -64,7 +64,7 @@ def test_wrong_columns_and_values_are_refused_by_name():
         output.conform(table, FEATURES, "demo/test")
 
 
-def test_names_of_labels_become_codes_and_others_are_refused():
+def test_label_names_become_codes_and_unknown_ones_fail():
     features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
     table = output.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
     assert table["direction"].to_pylist() == [1, None, 0]
@@ -76,7 +76,8 @@ def test_names_of_labels_become_codes_and_others_are_refused():
         output.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
 
 
-def test_the_schema_gives_the_features_back_in_words_of_older_releases():
+def test_portable_schema_restores_features_for_older_releases():
+    """The schema describes lists in the form that older releases of datasets read."""
     pair = datasets.List(Value("int64"), length=2)
     features = Features(FEATURES | {"image": datasets.Image(), "pair": pair, "lists": [[Value("string")]]})
     assert Features.from_arrow_schema(output.portable_schema(features)) == features
@@ -95,7 +96,7 @@ def built(tmp_path):
     return folder
 
 
-def test_a_build_may_be_replaced_and_so_may_nothing_but_no_file(built, tmp_path):
+def test_only_builds_and_empty_folders_are_replaceable(built, tmp_path):
     (tmp_path / "empty").mkdir()
     assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
     assert replaceable_files(tmp_path / "absent") == replaceable_files(tmp_path / "empty") == set()

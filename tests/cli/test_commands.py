@@ -62,7 +62,8 @@ def test_build_then_load(tmp_path):
     assert sorted(path.parent.name for path in (tmp_path / "built").rglob("*.parquet")) == ["sits", "sts"]
 
 
-def test_the_data_is_named_before_or_after_the_command():
+def test_data_dir_is_accepted_before_or_after_command():
+    """The one after the command wins."""
     expected, _ = run_command("list", "--data-dir", "sample")
     assert run_command("--data-dir", "sample", "list")[0] == expected
     assert run_command("--data-dir", "no_such_folder", "list", "--data-dir", "sample")[0] == expected

@@ -17,7 +17,8 @@ def test_the_same_command_gives_the_same_file(run, write, tmp_path):
     assert (tmp_path / "one" / "compare.json").read_bytes() == (tmp_path / "two" / "compare.json").read_bytes()
 
 
-def test_a_model_is_shown_among_published_ones_without_per_query_values(run, write, tmp_path):
+def test_model_without_query_values_joins_published_ones(run, write, tmp_path):
+    """A report without values of queries is compared with the published models by its scores alone."""
     path = write("mine", 0.5, per_query=False)
     status, out, _ = run("compare", path.parent, "--published", "--output", tmp_path / "out")
     assert status == 0
@@ -44,7 +45,7 @@ def test_a_model_is_shown_among_published_ones_without_per_query_values(run, wri
     assert set(mine["values"]) > {key for key in eccv_caption_table().keys if key.count("/") == 2}
 
 
-def test_model_trained_on_a_collection_is_marked_among_published_ones(run, write, tmp_path):
+def test_model_trained_on_benchmark_collection_is_marked(run, write, tmp_path):
     card = {"trained_on": ["s2orc", "coco"], "trained_on_from": FROM_CARD}
     for name, facts in {"seen": card, "plain": {"trained_on": ["web"]}}.items():
         write(name, 0.5, per_query=False, model=name, **facts)
@@ -81,7 +82,8 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         assert part in err
 
 
-def test_names_are_those_of_the_models_the_folders_or_given(run, write):
+def test_model_names_come_from_option_report_or_folder(run, write):
+    """Given names go first; names of folders tell models of one name apart."""
     reports = write("old", 0.4), write("new", 0.5)
     assert "B against A" in run("compare", *reports, "--name", "A", "--name", "B", "--samples", 100)[1]
     assert "new against old" in run("compare", *reports, "--samples", 100)[1]

@@ -108,7 +108,7 @@ def test_predicted_labels_from_a_file(evaluate, make_run, sample_library, tmp_pa
     assert report["results"][0]["coverage"] == plain["results"][0]["coverage"]
 
 
-def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
+def test_similarity_option_overrides_that_of_the_file(evaluate, file):
     save_embeddings(file, dataclasses.replace(load_embeddings(file), similarity="dot"))
     by_file, folder = evaluate("--tasks", "coco_5k")
     assert "Similarity chosen by" in (folder / "report.md").read_text()
@@ -129,7 +129,7 @@ def test_options_of_embeddings_are_refused_for_scores(option, file, tmp_path):
     assert "is for embeddings, and this run has scores; leave it out" in str(result.exception)
 
 
-def test_the_model_is_called_what_its_file_or_the_caller_says(evaluate, file):
+def test_model_name_comes_from_option_or_file(evaluate, file):
     report, output = evaluate("--tasks", "cxc")
     assert "model" not in report["provenance"]
     save_embeddings(file, dataclasses.replace(load_embeddings(file), model="CLIP B/32"))

@@ -36,7 +36,8 @@ def contents(folder):
         ("demo", 64_000),
     ],
 )
-def test_a_command_names_its_output_and_leaves_the_old_one(demo, told, tmp_path, name, size):
+def test_command_on_full_disk_keeps_the_old_output(demo, told, tmp_path, name, size):
+    """The message names the output, and no hidden file is left behind."""
     kept = shutil.copytree(demo, tmp_path / "kept")
     if name == "compare":
         shutil.copytree(demo, kept / "second")
@@ -59,7 +60,7 @@ def test_a_report_that_cannot_be_written_is_printed(demo, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_encode_keeps_its_shards_and_goes_on_when_there_is_room(told, tmp_path, suffix):
+def test_encode_resumes_once_the_disk_has_room(told, tmp_path, suffix):
     pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[train]'")
     tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
     words = ("encode", "--model", tiny_models.save(tiny_models.dual(), tmp_path / "model"), "--images", IMAGES)

@@ -78,7 +78,7 @@ def test_the_options_are_few():
     assert len(options) <= 280
 
 
-def test_a_command_that_reads_raw_files_says_where_from(helped):
+def test_only_commands_reading_raw_files_have_data_dir(helped):
     assert "--data-dir" in helped(main, "cxc-eccv", "evaluate")
     assert "--data-dir" not in helped(main, "cxc-eccv", "report")
 

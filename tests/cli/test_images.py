@@ -79,7 +79,7 @@ def official(tmp_path, monkeypatch):
     return Library(folder)
 
 
-def test_photographs_of_a_split_arrive_whole_and_only_once(site, official, run, tmp_path):
+def test_photographs_are_downloaded_whole_and_only_once(site, official, run, tmp_path):
     names = official.split().images["file_name"].to_pylist()
     n_test = len(names)
     photographs_folder = tmp_path / "new" / "val2014"
@@ -116,7 +116,8 @@ def test_no_file_of_the_user_is_replaced(site, official, run, tmp_path):
     assert names[0] not in site.requests
 
 
-def test_other_address_is_asked_where_the_first_does_not_answer(site, official, run, tmp_path, monkeypatch):
+def test_second_address_is_used_when_the_first_fails(site, official, run, tmp_path, monkeypatch):
+    """The message says that the photographs came without encryption."""
     names = official.split().images["file_name"].to_pylist()
     monkeypatch.setattr(library_module, "COCO_BUCKET", NOBODY.replace("http", "https"))
     monkeypatch.setattr(library_module, "COCO_IMAGES", site.address)
@@ -151,7 +152,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, tmp_path, fault, message):
+def test_failed_photograph_does_not_stop_the_others(site, official, run, tmp_path, fault, message):
+    """The next run downloads it."""
     names = official.split().images["file_name"].to_pylist()
     site.faults = {names[3]: fault}
     status, _, err = run("images", "val2014", "--output", tmp_path / "out")
@@ -165,7 +167,7 @@ def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, t
     assert len(list((tmp_path / "out").iterdir())) == len(names)
 
 
-def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, tmp_path, monkeypatch):
+def test_download_stops_when_the_server_refuses_everything(site, official, run, tmp_path, monkeypatch):
     monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
     monkeypatch.setattr(photographs, "DOWNLOADS_AT_ONCE", 1)
     names = official.split().images["file_name"].to_pylist()

@@ -76,7 +76,7 @@ def test_columns_stand_in_the_order_of_the_field(run, write):
     assert "**" not in out  # one model is not the best
 
 
-def test_the_best_is_in_bold_and_what_lacks_is_a_dash(run, write):
+def test_best_value_is_bold_and_missing_a_dash(run, write):
     """Bold goes by what is shown: two values that look alike are as good as each other."""
     scores = {"coco_5k/i2t/recall_at_1": 0.4174, "coco_5k/i2t/recall_at_5": 0.7, "coco_5k/i2t/median_rank": 2.0}
     old = write("old", scores, model="a_b & c")
@@ -108,7 +108,7 @@ def test_intervals_come_on_request(run, write):
     assert run("tables", folder, other, "--format", "latex")[0] == 0
 
 
-def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
+def test_csv_has_full_values_under_report_keys(run, write):
     one = write("one", full(0.1))
     other = write("other", {"coco_5k/i2t/recall_at_1": 1 / 3})
     _, out, _ = run("tables", one, other, "--format", "csv", "--intervals", "--name", "a", "--name", "b")
@@ -125,7 +125,8 @@ def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
     assert second["coco_1k/rsum"] == second["cxc/sts/bootstrap_spearman_std"] == ""
 
 
-def test_tasks_are_chosen_and_others_have_all_their_metrics(run, write):
+def test_tables_have_the_tasks_that_are_named(run, write):
+    """Results outside the tables of the papers are shown too."""
     folder = write("one", full(0.1))
     _, out, _ = run("tables", folder, "--format", "markdown", "--tasks", "ECCV Caption,cxc_rated")
     headings = [cells(line)[1:] for line in out.splitlines() if line.startswith("|  |")]
@@ -180,7 +181,7 @@ def test_names_do_not_act_on_a_terminal(run, write):
         assert "x1b" in out
 
 
-def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
+def test_comparison_files_hold_what_the_console_shows(run, evaluated, tmp_path):
     _, out, _ = run("compare", evaluated("old", 2.0), evaluated("new", 0.5), "--output", tmp_path / "out")
     names = ["compare.csv", "compare.html", "compare.json", "compare.md", "compare.tex"]
     assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == names
@@ -205,7 +206,7 @@ def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_pat
         assert row["significant"] == str(wanted["significant"])
 
 
-def test_all_published_models_are_shown_with_the_own_one_in_its_place(run, write, tmp_path):
+def test_own_model_is_ranked_among_published_ones(run, write, tmp_path):
     table = eccv_caption_table()
     scores = {one.key: one.value for one in table.scores if one.model == "SGR" and one.key.count("/") == 2}
     status, out, _ = run("compare", write("mine", scores), "--published", "--output", tmp_path / "out")
@@ -242,7 +243,7 @@ def test_files_of_an_earlier_comparison_go(run, evaluated, write, tmp_path):
     assert (out / "compare.md").read_text() == "my notes"
 
 
-def test_captions_say_what_the_intervals_of_a_judge_leave_out():
+def test_captions_warn_that_judge_intervals_cover_images_only():
     row = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
     for policy, told in (("classifier", True), ("leave_out", False)):
         report = Report((replace(row, parameters={"unjudged": policy}),), {}, from_json(Provenance, FACTS))

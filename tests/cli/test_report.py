@@ -105,7 +105,7 @@ def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text() == page
 
 
-def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_path):
+def test_unusable_images_option_fails_before_the_work(evaluated, tmp_path):
     arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
     out, message = run_command(*arguments, tmp_path, status=2)
     assert ("name a folder for it with --output" in message, out) == (True, "")
@@ -114,7 +114,7 @@ def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_report_of_other_command_is_replaced_only_by_overwrite(evaluated, tmp_path):
+def test_report_of_other_command_needs_overwrite(evaluated, tmp_path):
     words = ("evaluate", "model.npz", "--data-dir", "sample", "--output", tmp_path / "out")
     run_command(*words, cwd=evaluated)
     before = (tmp_path / "out" / "report.json").read_bytes()
@@ -180,7 +180,7 @@ def test_all_commands_refuse_report_alike(run, evaluated, tmp_path, reader, faul
     assert " ".join(str(caught.value).split()) in " ".join(err.split())
 
 
-def test_files_of_the_user_are_replaced_only_by_overwrite(evaluated, tmp_path):
+def test_files_of_the_user_need_overwrite(evaluated, tmp_path):
     name = "report.md"
     (tmp_path / name).write_text("mine")
     words = (

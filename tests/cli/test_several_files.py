@@ -31,7 +31,8 @@ def results_of(folder):
     return json.loads((folder / "report.json").read_text())["results"]
 
 
-def test_each_file_is_a_model_and_all_are_compared(evaluate, tmp_path):
+def test_each_file_is_a_model_in_the_comparison(evaluate, tmp_path):
+    """Each has the results that it has when it is evaluated alone."""
     assert evaluate("clip.npz", "blip.npz", "--output", "both")[0] == 0
     for name in ("clip", "blip"):
         assert evaluate(f"{name}.npz", "--output", name)[0] == 0
@@ -59,7 +60,7 @@ def write_rankings(library, *names):
             Path(f"{name}_{direction}.json").write_text(json.dumps(lists))
 
 
-def test_rankings_of_several_models_are_told_apart_by_name(evaluate, tmp_path, sample_library):
+def test_ranking_files_are_grouped_by_model_name(evaluate, tmp_path, sample_library):
     write_rankings(sample_library, "first", "other_one")
     files = ("first_i2t.json", "other_one_i2t.json", "first_t2i.json", "other_one_t2i.json")
     assert evaluate(*files, "--output", "all")[0] == 0
@@ -68,7 +69,7 @@ def test_rankings_of_several_models_are_told_apart_by_name(evaluate, tmp_path, s
     assert {row["direction"] for row in results_of(tmp_path / "all" / "first")} >= {"i2t", "t2i"}
 
 
-def test_faults_of_all_files_come_before_the_first_is_scored(evaluate, tmp_path, sample_library):
+def test_faults_of_all_files_precede_scoring(evaluate, tmp_path, sample_library):
     run = near_run(sample_library, noise=0.5, width=16)
     save_embeddings("part.npz", replace(run, images=Embeddings(run.images.ids[1:], run.images.vectors[1:])))
     save_embeddings("text.npz", replace(run, images=None))

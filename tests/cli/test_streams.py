@@ -72,7 +72,8 @@ def test_no_command_needs_a_reader(demo, tmp_path, arguments, written):
     assert (tmp_path / "out").exists() == written
 
 
-def test_a_full_disk_behind_standard_output_is_an_error_after_the_files(demo, tmp_path):
+def test_full_disk_at_standard_output_keeps_the_files(demo, tmp_path):
+    """The command fails with status 2 after it has written the report."""
     line = f"{COMMAND} evaluate {demo / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
     statuses, _, err = shell(f"{line} >/dev/full")
     assert statuses == [2]
@@ -83,7 +84,7 @@ def test_a_full_disk_behind_standard_output_is_an_error_after_the_files(demo, tm
 @pytest.mark.parametrize(
     ("encoding", "arguments"), [("ascii", "list --data-dir sample"), ("latin-1", "evaluate --help")]
 )
-def test_a_terminal_that_cannot_say_all_is_no_error(encoding, arguments):
+def test_limited_terminal_encoding_is_no_error(encoding, arguments):
     line = f"{COMMAND} {arguments}"
     environment = {"PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     assert shell(f"{line} | cat", **environment)[0] == [0, 0]
@@ -101,7 +102,7 @@ def test_files_are_utf_8_whatever_the_terminal_is(demo, tmp_path):
 
 
 @pytest.mark.parametrize("kept", ["", "Finished parts are kept in a.npz.parts."])
-def test_ctrl_c_ends_with_its_status_and_says_what_is_kept(kept, run, monkeypatch):
+def test_ctrl_c_exits_130_and_names_kept_files(kept, run, monkeypatch):
     def interrupt(*_arguments, **_options):
         with resumable(kept) if kept else contextlib.nullcontext():
             raise KeyboardInterrupt

@@ -66,7 +66,7 @@ def check_fits(text, width, piped):
     ],
     ids=["evaluate", "compare", "all-metrics", "long-names", "published", "several-published"],
 )
-def test_the_tables_of_a_command_fit_with_every_number_whole(arguments, run, embeddings, write):
+def test_command_tables_fit_with_whole_numbers(arguments, run, embeddings, write):
     places = {
         name.upper(): write(name, share, keys=KEYS) for name, share in (("old", 0.4), ("new", 0.6), ("newer", 0.7))
     }
@@ -95,7 +95,7 @@ GROUPS = ("tasks", "metrics", "configs", "sources")
 
 
 @pytest.mark.parametrize("width", [None, 60, 80])
-def test_list_has_a_line_for_each_item_that_fits(run, width):
+def test_list_has_a_fitting_line_per_item(run, width):
     every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *find_catalog("sample").entries]
     _, out, _ = run("list", "--data-dir", "sample", width=width)
     lines = out.splitlines()
@@ -107,7 +107,7 @@ def test_list_has_a_line_for_each_item_that_fits(run, width):
     assert any(line.split()[:4] == ["instances_karpathy_val", "not", "in", "edition"] for line in lines)
 
 
-def test_list_shows_everything_about_an_item_and_wraps_it(run):
+def test_list_shows_and_wraps_all_facts_of_items(run):
     _, piped, _ = run("list", "cxc")
     assert task("cxc").description in piped
     _, out, _ = run("list", "cxc", width=60)
@@ -160,7 +160,7 @@ def test_sts_tables_fit(width):
     assert "-68.9 to -67.5" in text
 
 
-def test_the_words_of_a_section_stay_whole_beside_shorter_names():
+def test_section_titles_stay_whole_beside_shorter_names():
     """On a terminal, and in a pipe, where the first column is as wide as it must be."""
     table = Table([("",), ("value",)], (("R-Precision of all",), ("far", "1.0"), ("near", "2.0")))
     for width in (24, 1_000):
@@ -169,7 +169,8 @@ def test_the_words_of_a_section_stay_whole_beside_shorter_names():
         assert "R-Precision" in captured.get()
 
 
-def test_columns_are_continued_below_with_the_names_of_the_rows():
+def test_columns_that_do_not_fit_continue_below():
+    """The names of the rows are repeated before the columns that follow."""
     console = Console(width=36)
     table = Table(
         [("",), *((name,) for name in "abcd")], (("first", *["12,345.6"] * 4), ("section",), ("second", *["-1"] * 4))
@@ -185,7 +186,8 @@ NAME = "clip[v1] [red]x[/red] :smile: \x1b[31mred\x07\r\n\u202eevil"
 SHOWN = "clip[v1] [red]x[/red] :smile: \\x1b[31mred\\x07\\r\\n\\u202eevil"
 
 
-def test_names_are_texts_without_markup_and_without_control_characters(run, write):
+def test_model_names_are_shown_without_control_characters(run, write):
+    """Markup in a name is shown as text."""
     status, out, _ = run(
         "compare", write("old", 0.4), write("new", 0.6), "--name", NAME, "--name", "b[v2]", "--published"
     )
@@ -230,7 +232,7 @@ def test_what_is_said_keeps_its_lines(capsys):
     assert capsys.readouterr() == ("one\ntwo\\rthree\\u2028four\n", "five\n")
 
 
-def test_of_the_processes_of_torchrun_the_first_one_speaks(monkeypatch, capsys):
+def test_only_the_first_torchrun_process_prints(monkeypatch, capsys):
     for rank, said in (("1", ""), ("0", "done\n")):
         monkeypatch.setenv("RANK", rank)
         say_once("done")
@@ -252,7 +254,7 @@ def test_a_warning_is_a_message_too(run, embeddings, monkeypatch):
     assert "cxc-eccv: warning: a\\x1b[2Jb" in run("evaluate", embeddings, "--data-dir", "sample")[2]
 
 
-def test_print_shown_leaves_the_console_of_a_terminal_as_it_is():
+def test_print_shown_leaves_a_terminal_console_unchanged():
     console = Console(width=33, file=io.StringIO(), force_terminal=True)
     print_shown("x" * 10, console)
     assert console.file.getvalue() == "x" * 10 + "\n"

@@ -51,7 +51,7 @@ def slow_agreement(first, second):
     return [taus[0], *np.nanquantile(taus[1:], [0.025, 0.975])]
 
 
-def test_agreement_of_metrics_equals_tau_b_on_slow_samples():
+def test_agreement_of_metrics_equals_tau_b_on_samples():
     reports = models()
     found = measure_agreement(*reports, samples=300, progress=False)
     scores = [slow_scores(report, 300) for report in reports]
@@ -108,7 +108,7 @@ def test_order_under_a_rank_is_reversed():
     assert found.between("coco_5k/i2t/recall_at_1", "coco_5k/i2t/median_rank") == 1
 
 
-def test_metric_with_the_same_judgments_is_in_no_triangle():
+def test_metric_with_same_judgments_joins_no_agreement():
     both = {**NEW["labels"], "repeats": {"eccv_caption/i2t": "coco_5k/i2t"}}
     keys = (I2T, T2I, ECCV)
     twin = "eccv_caption/i2t/recall_at_1"
@@ -140,7 +140,7 @@ def test_tables_file_and_page_show_the_agreement():
     assert "Differences from" not in page
 
 
-def test_metric_under_which_all_models_tie_is_left_out():
+def test_metric_with_all_models_tied_is_omitted():
     tied = (IMAGES, np.ones(40), IMAGES)
     reports = [
         scored(one.name, {I2T: (*_queries(one, I2T),), ECCV: (*_queries(one, ECCV),), "cxc/i2t/recall_at_1": tied})

@@ -58,7 +58,8 @@ def slow_differences(old, new, images, statistic, seed, samples, n_drawn=None):
 
 
 @pytest.mark.parametrize(("metric", "statistic"), [("mrr", np.mean), ("median_rank", np.median)])
-def test_a_comparison_equals_repeating_the_queries_of_drawn_images(metric, statistic):
+def test_comparison_equals_bootstrap_over_images(metric, statistic):
+    """The slow oracle repeats the queries of the images that a sample draws."""
     one, other, (queries, old, new, images) = two_models(seed=3, key=f"cxc/t2t/{metric}")
     order = np.argsort(queries)
     found = compare(one, other, seed=7, samples=1200).differences[0]
@@ -131,7 +132,7 @@ def test_holm_equals_its_definition_over_all_subsets():
     assert holm([]) == []
 
 
-def test_the_correction_is_over_all_metrics_of_all_models():
+def test_holm_correction_covers_all_metrics_and_models():
     one, other, (queries, _, new, images) = two_models(gain=0.2)
     third = scored("third", {"cxc/t2t/mrr": (queries, np.clip(new + 0.1, 0, 1), images)})
     found = compare(one, other, third, samples=500)
@@ -154,7 +155,8 @@ def test_too_few_samples_for_the_tests_are_said():
 
 
 @pytest.mark.parametrize(("confidence", "samples"), [(0.95, 10_000), (0.99, 10_000), (0.999, 80_000)])
-def test_samples_follow_from_the_number_of_tests_so_that_a_clear_difference_is_significant(confidence, samples):
+def test_sample_count_follows_tests_and_confidence(confidence, samples):
+    """The smallest p-value of so many samples makes a clear difference significant."""
     ids = np.arange(60)
     keys = [f"cxc/{direction}/{metric}" for direction in ("i2t", "t2i") for metric in (*RECALLS, "mrr")]
     worse, better = (dict.fromkeys(keys, (ids, np.full(60, value), ids)) for value in (0.0, 1.0))
@@ -164,7 +166,8 @@ def test_samples_follow_from_the_number_of_tests_so_that_a_clear_difference_is_s
     assert found.notes == ()
 
 
-def test_by_default_one_test_is_of_each_tasks_main_metric():
+def test_default_tests_cover_each_tasks_main_metric():
+    """Holm's correction covers these tests alone."""
     random = np.random.default_rng(1)
     ids = np.arange(40)
     recalls = [f"coco_1k/{direction}/{recall}" for direction in ("i2t", "t2i") for recall in RECALLS]
@@ -185,7 +188,7 @@ def test_by_default_one_test_is_of_each_tasks_main_metric():
     assert [one.p_holm for one in found.differences] == holm([one.p_value for one in found.differences])
 
 
-def test_without_a_main_metric_in_common_the_way_to_all_is_told():
+def test_missing_common_main_metric_suggests_all_metrics():
     one, other, _ = two_models()
     with pytest.raises(InvalidOption, match=r"share no main metric of a task\. .*--all-metrics.*metrics=.all."):
         compare_main(one, other)
@@ -225,7 +228,7 @@ def test_a_model_that_needs_fewer_files_is_compared():
     assert found.notes == ("similarity: None for old, dot for new",)
 
 
-def test_what_cannot_be_compared_is_named_with_the_reason():
+def test_uncomparable_metrics_are_listed_with_reasons():
     ids = np.arange(20)
     values = np.linspace(0, 1, 20)
     spearman = (
@@ -319,7 +322,7 @@ def test_a_report_without_values_of_queries_is_refused():
         ScoredReport.of("a", Report((), {}, Provenance(split="test")))
 
 
-def test_agreement_is_kendalls_tau_b_over_the_same_models():
+def test_agreement_equals_kendalls_tau_b():
     random = np.random.default_rng(0)
     names = [f"model {number}" for number in range(12)]
     columns = {metric: random.integers(0, 8, 12).astype(float) for metric in "abc"}

@@ -82,7 +82,8 @@ def test_lower_median_rank_stands_higher():
     assert {str(row[2]) for row in joined.all_tables()[0].rows if row[2].strong} == {"2.0"}
 
 
-def test_models_are_joined_under_the_metrics_that_they_share_with_the_table():
+def test_join_keeps_the_metrics_in_common():
+    """Only the metrics that a report shares with the published table are joined."""
     joined = join(eccv_caption_table(), {"mine": report({"coco_5k/i2t/recall_at_1": 0.5, "cxc/t2t/recall_at_1": 0.4})})
     assert joined.keys == ("coco_5k/i2t/recall_at_1",)
     joined = join(eccv_caption_table(), {"a": twin("BLIP"), "b": twin("BLIP", 0.01)})
@@ -101,7 +102,7 @@ def test_correlation_keeps_its_deviation():
     assert str(row[2]) == "0.744 ± 0.004"
 
 
-def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
+def test_joined_table_ranks_the_own_model_in_place():
     joined = join(eccv_caption_table(), {"mine": twin("SGR")})
     published = eccv_caption_table().scores_of(MAIN)
     assert joined.by == MAIN
@@ -117,7 +118,8 @@ def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
     assert best == {"BLIP", "VSRN", "VSE infinity (WSL grid)", "CLIP ViT-L/14"}
 
 
-def test_models_of_one_modality_stand_among_those_that_have_their_metrics():
+def test_text_model_stands_among_models_with_its_metrics():
+    """Where no metric is in common, the table says so."""
     joined = join(printed_table("cxc"), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
     (table,) = joined.all_tables()
     assert joined.by == "cxc/t2t/recall_at_1"

@@ -42,7 +42,8 @@ def comparison():
     return compare(*models(), samples=1500)
 
 
-def test_ranks_are_those_of_slow_draws_at_the_level_of_each_of_the_metrics(comparison):
+def test_ranks_equal_those_of_slow_draws(comparison):
+    """Each metric's level is 0.05 divided by the number of metrics."""
     reports = models()
     for key in KEYS:
         values = [one.per_query[key].values for one in reports]
@@ -58,14 +59,15 @@ def test_ranks_are_those_of_slow_draws_at_the_level_of_each_of_the_metrics(compa
             }
 
 
-def test_ranks_do_not_depend_on_how_many_metrics_are_drawn_at_once(comparison, monkeypatch):
+def test_ranks_ignore_how_many_metrics_are_drawn_together(comparison, monkeypatch):
     monkeypatch.setattr(compare_reports, "MOST_DRAWN", 1)
     again = compare(*models(), samples=1500)
     assert again.ranks == comparison.ranks
     assert again.differences == comparison.differences
 
 
-def test_under_any_labels_stands_the_union_of_all_labels_of_the_gallery(comparison):
+def test_rank_under_any_labels_joins_all_intervals(comparison):
+    """The interval reaches from the lowest to the highest rank under any labels of the same gallery."""
     found = ranks_under_any_labels(comparison.ranks)
     assert found.keys() == {"i2t"}
     for name, (low, high) in found["i2t"].items():
@@ -75,7 +77,8 @@ def test_under_any_labels_stands_the_union_of_all_labels_of_the_gallery(comparis
     assert found["i2t"]["third"][1] == 4  # the last under ECCV Caption alone
 
 
-def test_a_difference_that_is_not_significant_says_what_would_be(comparison):
+def test_insignificant_difference_shows_the_detectable_one(comparison):
+    """The table shows the least difference that would be significant and the number of queries needed for it."""
     level = 0.05 / len(comparison.differences)
     values = [one.per_query["cxc/t2t/recall_at_1"].values for one in models()[:2]]
     drawn = draw(values[1]) - draw(values[0])
@@ -90,7 +93,7 @@ def test_a_difference_that_is_not_significant_says_what_would_be(comparison):
     assert [cells["i2t R@1"][-2], cells["i2t R@1"][-1]] == ["", ""]
 
 
-def test_several_models_have_a_table_of_scores_with_groups(comparison):
+def test_several_models_get_score_tables_with_groups(comparison):
     scores, outcomes = comparison.tables()
     assert scores.headings == ["", "COCO 5K i2t R@1", "CxC i2t R@1", "ECCV Caption i2t mAP@R", "CxC t2t R@1"]
     assert [row[0] for row in scores.rows] == [row[0] for row in outcomes.rows] == ["new", "fourth", "<b>", "third"]
@@ -136,7 +139,8 @@ def test_notes_are_shown_once_for_all_models():
     assert found.tables()[-1].cautions == ["note: similarity: cosine for <b>, dot for new and third"]
 
 
-def test_a_model_without_a_metric_is_ranked_under_the_others():
+def test_model_without_a_metric_is_ranked_under_others():
+    """It has no rank under any labels."""
     first, second, third, fourth = models()
     lacking = scored("lacking", {key: (IDS, third.per_query[key].values, IDS % 150) for key in KEYS[:1]})
     found = compare(first, second, lacking, fourth, samples=200)

@@ -26,7 +26,7 @@ def test_values_are_shares(name):
     assert np.all((values >= 0) & (values <= 1))
 
 
-def test_query_without_a_label_has_a_value_unless_it_needs_one(name):
+def test_only_policies_needing_labels_refuse_unlabelled_queries(name):
     judgments = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
     top = TopK(np.array([5]), np.array([[8, 9]]))
     if policies()[name].needs_label:

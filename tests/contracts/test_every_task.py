@@ -30,7 +30,7 @@ def declared_tasks(name):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_task_is_declared_in_the_file_of_its_name(name):
+def test_task_is_declared_in_its_own_file(name):
     assert TASKS[name] in declared_tasks(name)
 
 
@@ -50,7 +50,7 @@ def test_a_part_has_what_each_metric_reads(name):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_judgments_are_of_the_type_and_gains_they_are_named_for(name, sample_library):
+def test_judgments_have_the_declared_type_and_gains(name, sample_library):
     task = TASKS[name]
     for part in task.parts:
         for reads in part.offers:

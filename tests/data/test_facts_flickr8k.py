@@ -23,7 +23,8 @@ def test_the_crowd_s_votes(real_library):
         assert (sizes.min(), sizes.max()) == (least, most)
 
 
-def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions_out(real_library):
+def test_verdicts_are_equal_in_both_directions(real_library):
+    """Ratings of the crowd and of experts leave an image's own captions out."""
     pairs = []
     for direction in ("i2t", "t2i"):
         judged = flickr8k_verdicts(real_library.split("test", "flickr8k"), direction)

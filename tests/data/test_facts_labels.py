@@ -35,7 +35,8 @@ def test_rows_means_and_positives(real_library, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_first_middle_and_last_row_and_the_sides_of_pairs(real_library):
+def test_first_middle_and_last_ratings_are_known(real_library):
+    """So are the sides of the pairs: sits has images as queries and captions as items."""
     table = real_library.split("test").ratings("sts")
     assert table.slice(0, 1).to_pylist()[0] == {
         "left_id": 411553,
@@ -68,7 +69,7 @@ def test_sis_rates_many_pairs_in_both_orders(real_library, split, reversed_rows)
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_a_pair_of_images_is_positive_if_either_rating_is(real_library, split):
+def test_image_pair_is_positive_if_either_rating_is(real_library, split):
     table = real_library.split(split).ratings("sis")
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     expected = {pair for a, b, rating in rows if rating >= 2.5 for pair in ((a, b), (b, a))}
@@ -131,7 +132,8 @@ def test_totals_of_eccv_caption(real_library, direction, queries, positives, sma
     assert qrels.gallery_ids.size == (25_000 if direction == "i2t" else 5_000)
 
 
-def test_directions_are_separate_judgments_and_two_positives_are_unreachable_and_still_count(real_library):
+def test_eccv_directions_are_separate_and_keep_unreachable_positives(real_library):
+    """Two positives are captions outside the split; they count towards R."""
     by_image = {tuple(row.values()) for row in real_library.split("test").eccv("eccv", "i2t").to_pylist()}
     by_caption = {tuple(row.values())[::-1] for row in real_library.split("test").eccv("eccv", "t2i").to_pylist()}
     assert len(by_image & by_caption) == 6_089

@@ -55,7 +55,8 @@ def test_whole_folder_is_under_650_kilobytes():
     assert sum(sizes) < 640_000
 
 
-def test_splits_hold_as_many_images_and_captions_as_announced_with_the_defects_of_the_real_ones(images):
+def test_splits_have_the_announced_sizes_and_defects(images):
+    """As in the real files, some images have six captions, and some captions have stray white space."""
     assert Counter(image["split"] for image in images) == {"train": 60, "restval": 10, "val": 60, "test": 60}
     assert Counter(len(image["sentences"]) for image in images) == {5: 188, 6: 2}
     assert sorted(image["split"] for image in images if len(image["sentences"]) == 6) == ["test", "train"]
@@ -66,7 +67,7 @@ def test_splits_hold_as_many_images_and_captions_as_announced_with_the_defects_o
     ]
 
 
-def test_images_and_captions_are_named_as_those_of_coco(images):
+def test_sample_ids_follow_the_form_of_coco(images):
     """Ids are no ids of COCO, unique and with gaps, and ascend within an image."""
     sentids = [number for image in images for number in image["sentids"]]
     assert len({image["cocoid"] for image in images}) == 190
@@ -81,7 +82,7 @@ def test_images_and_captions_are_named_as_those_of_coco(images):
         assert [(s["sentid"], s["imgid"]) for s in image["sentences"]] == [(n, place) for n in image["sentids"]]
 
 
-def test_every_image_of_every_split_is_a_small_jpeg(images):
+def test_sample_images_are_small_jpegs(images):
     paths = sorted((SAMPLE / "coco" / "images").iterdir())
     assert [path.name for path in paths] == sorted(image["filename"] for image in images)
     for path in paths:
@@ -131,7 +132,7 @@ def links_of(name, *, images_first):
 
 
 @pytest.mark.parametrize("images_first", [True, False])
-def test_cxc_positives_are_the_rated_ones_and_original_ones_the_links(images_of_test, images_first):
+def test_cxc_positives_are_rated_pairs(images_of_test, images_first):
     rated = {rated_ids(row) for row in ratings("sits_test") if float(row[2]) >= 3}
     assert links_of("cxc", images_first=images_first) == rated
     original = {(number, image["cocoid"]) for image in images_of_test for number in image["sentids"][:5]}
@@ -162,7 +163,8 @@ def test_catalog_lists_every_raw_file():
     assert len(raw) == 19
 
 
-def test_the_truth_is_what_labels_of_every_kind_say_in_part(images, images_of_test):
+def test_truth_contains_the_labels_of_every_kind(images, images_of_test):
+    """In val all entailment labels agree with it; in test one contradicts it."""
     truth = {int(image): captions for image, captions in load("truth.json").items()}
     assert set(truth) == {image["cocoid"] for image in images}
     for split, count in (("train", 532), ("restval", 52), ("val", 613), ("test", 673)):
@@ -198,7 +200,7 @@ def make_sample(monkeypatch, capsys):
     return run
 
 
-def test_the_check_lists_what_differs_and_leaves_a_foreign_folder_alone(tmp_path, make_sample):
+def test_check_lists_differences_and_keeps_foreign_folders(tmp_path, make_sample):
     folder = tmp_path / "sample"
     shutil.copytree(SAMPLE, folder)
     encoded, repainted, lost, *_ = sorted((folder / "coco" / "images").iterdir())

@@ -35,7 +35,8 @@ def test_the_blocks_of_a_page_run(path, workplace, request):
         run_page(path, request)
 
 
-def test_python_of_the_annotation_tutorial_runs_as_separate_scripts():
+def test_python_blocks_of_annotation_page_are_standalone():
+    """Each block defines every name that it uses."""
     for block in blocks_of(DOCS / "annotation.md"):
         if block.language == "python":
             command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"]
@@ -44,7 +45,7 @@ def test_python_of_the_annotation_tutorial_runs_as_separate_scripts():
 
 
 @pytest.mark.slow
-def test_a_model_is_scored_placed_and_checked_on_the_official_data(official_workplace, request):
+def test_score_my_model_page_runs_on_official_data(official_workplace, request):
     """Noise stands in for the photographs, and a small random model for CLIP; all else is as on the page."""
     run_page(DOCS / "score_my_model.md", request)
     report = json.loads(Path("clip/report.json").read_text())

@@ -170,7 +170,7 @@ def test_all_are_listed(found):
         assert name in found["list"]
 
 
-def test_a_metric_is_computed_and_shown_in_its_unit_under_its_title(copy, found):
+def test_added_metric_is_shown_in_its_unit(copy, found):
     value = found["scores"]["uncontested/t2i/capped_rank_at_40"]
     assert value > 1
     for shown in (found["console"], found["page"]):
@@ -204,7 +204,7 @@ def test_a_task_is_evaluated_shown_and_ranked(copy, found):
     assert {"uncontested/i2t/recall_at_1", "uncontested/t2i/found_at_r"} <= set(found["scores"])
 
 
-def test_a_config_is_built_and_has_its_card_and_page(copy, found):
+def test_added_config_has_a_card_and_a_page(copy, found):
     assert "lengths" in found["card"]
     assert (copy / "dataset_cards/lengths.md").exists()
     assert "Lengths of captions" in (copy / "docs/datasets/lengths.md").read_text()

@@ -18,7 +18,7 @@ WITH_MODELS = ("judge_with_a_vlm.py", "judge_with_an_api.py", "train_pytorch.py"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_runs_and_is_named_on_a_page(name):
+def test_example_script_runs_and_is_cited(name):
     assert name in WITH_MODELS or run_example(f"examples/{name}")
     assert f"python examples/{name}" in TEXT
     assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
@@ -55,7 +55,7 @@ def run_cell(source, names):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_quick_tour_goes_from_the_data_to_a_report(workplace):
+def test_quick_tour_notebook_reaches_a_report(workplace):
     names = {}
     shown = [run_cell("".join(cell["source"]), names) for cell in code_of(ROOT / "examples" / "quick_tour.ipynb")]
     printed = "".join(text for text, _ in shown)
@@ -121,7 +121,8 @@ def test_weak_positives_become_targets_of_their_weight(monkeypatch):
     np.testing.assert_array_equal(targets(pairs, 0.0), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
 
 
-def test_the_added_metric_is_reported_and_at_most_the_hit_rate():
+def test_added_metric_is_at_most_the_hit_rate():
+    """The share of positives that it counts rises with K."""
     found = values(run_example("examples/add_a_metric.py"))
     for direction in ("i2t", "t2i"):
         ours = [found[f"eccv_caption/{direction}/positives_found_at_{k}"] for k in (1, 5, 10)]
@@ -144,7 +145,8 @@ def test_the_added_metric_is_right():
     assert module.SPEC.name == path.stem
 
 
-def test_a_sample_report_is_refused_and_its_results_shown():
+def test_submit_example_refuses_a_sample_report():
+    """It shows the results that it would send."""
     text = run_example("examples/submit.py")
     assert "refused: sample_report.json: it was computed from the edition 'sample'" in text
     assert "task_id: eccv_caption_i2t_map_at_r" in text

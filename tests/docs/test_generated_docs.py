@@ -67,7 +67,8 @@ def test_addresses_follow_those_of_the_project(copy, generate):
     assert "site_url" not in site
 
 
-def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept(copy, generate):
+def test_edited_generated_part_is_found_and_restored(copy, generate):
+    """What was written by hand on the page is kept."""
     page = copy / "docs" / "metrics" / "map_at_r.md"
     before = page.read_text()
     page.write_text(before.replace("0 to 1; higher is better", "0 to 2").replace("## Worked example", "## By hand"))
@@ -78,7 +79,7 @@ def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept
     assert stale(copy) == {}
 
 
-def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy, generate):
+def test_missing_metric_pages_are_generated_with_running_examples(copy, generate):
     from site_pages.new_metric_page import first_sections
 
     pages = {name: copy / "docs" / "metrics" / f"{name}.md" for name in registry.metric_functions()}
@@ -97,7 +98,8 @@ def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy, generate
     assert stale(copy) == {}
 
 
-def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy, generate):
+def test_pages_without_a_metric_or_comments_are_refused(copy, generate):
+    """A page needs the comments that mark its generated parts."""
     gone = copy / "docs" / "metrics" / "gone.md"
     gone.write_text("# Gone\n")
     status, said = generate(copy)
@@ -109,7 +111,7 @@ def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy
         stale(copy)
 
 
-def test_the_sizes_of_the_tasks_are_those_of_the_real_data(real_library):
+def test_recorded_task_sizes_equal_the_real_data(real_library):
     from site_pages.task_sizes import computed_sizes, recorded_sizes
 
     recorded = recorded_sizes()

@@ -41,14 +41,14 @@ def test_links_lead_somewhere(path):
 
 
 @pytest.mark.parametrize("task", registry.tasks().values(), ids=registry.tasks())
-def test_every_task_has_a_section_of_its_own_or_with_its_family(task):
+def test_every_task_has_a_section(task):
     """Links of the other pages lead there, as another test holds."""
     text = (DOCS / "tasks.md").read_text(encoding="utf-8")
     assert f"\n## `{task.name}`\n" in text
 
 
 @pytest.mark.parametrize("name", registry.metric_functions())
-def test_a_metric_s_page_has_formula_example_and_evidence(name):
+def test_metric_page_has_all_its_sections(name):
     sections = {"formula", "worked-example", "protocol-and-evidence", "from-python", "through-evaluate"}
     assert sections <= anchors_of(DOCS / "metrics" / f"{name}.md")
 

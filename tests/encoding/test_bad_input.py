@@ -44,7 +44,8 @@ def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
         encode(model, images=pictures, processor=images, progress=False)
 
 
-def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
+def test_bad_images_can_be_skipped_and_are_reported(pictures, tmp_path):
+    """If no image can be read, the error names the first."""
     model, _, images = tiny_models.vit()
     whole = encode(model, images=pictures, processor=images, progress=False)
     cut_short(pictures[0][1])
@@ -76,7 +77,7 @@ def test_other_modes_are_converted_and_counted(mode):
     np.testing.assert_allclose(run.images.vectors[0], plain.images.vectors[0], rtol=1e-4, atol=1e-5)
 
 
-def test_a_palette_loses_its_transparency_and_sixteen_bits_a_channel_are_refused(tmp_path):
+def test_palette_transparency_is_dropped_and_16_bits_refused(tmp_path):
     path = tmp_path / "p.png"
     tiny_models.picture(1).convert("P").save(path, transparency=bytes([0, 128, 255]))
     picture = open_picture(path)
@@ -115,7 +116,7 @@ def test_a_checkpoint_that_does_not_fit_its_config(tmp_path):
         load_model(str(folder), device="cpu")
 
 
-def test_a_tokenizer_that_is_missing_or_of_another_model(tmp_path):
+def test_missing_or_foreign_tokenizer_is_refused(tmp_path):
     model = tiny_models.bert()[0]
     folder = str(tiny_models.save([model], tmp_path / "bert"))
     with pytest.raises(ModelError, match="has no words; save the tokenizer"):

@@ -112,7 +112,7 @@ def test_reranking_orders_the_candidates_of_the_first_stage(parts, first_stage, 
     np.testing.assert_array_equal(run.lists["i2t"].scores, written.lists["i2t"].scores)
 
 
-def test_candidates_are_those_of_the_similarity_that_the_run_is_meant_for():
+def test_candidates_follow_the_similarity_of_the_run():
     ids = np.array([1]), np.array([7, 8])
     sides = Embeddings(ids[0], [[1.0, 0.0]]), Embeddings(ids[1], [[0.1, 0.0], [5.0, 5.0]])
     found = [find_candidates(EmbeddingsRun(*sides, similarity=one), *ids, 1)["i2t"] for one in (None, "cosine", "dot")]
@@ -132,7 +132,7 @@ BLIPS = (tiny_models.blip, tiny_models.blip2, blip2_with_places)
 @pytest.mark.parametrize(
     ("make", "score"), [(tiny_models.vilt, "itm"), *itertools.product(BLIPS, ("itc", "itm+itc", "itm"))]
 )
-def test_every_score_is_that_of_one_pass_per_pair(make, score, tmp_path):
+def test_every_score_equals_one_pass_per_pair(make, score, tmp_path):
     parts = make()
     expected = score_pair_by_pair(*parts, score)
     run = score_pairs(
@@ -183,7 +183,7 @@ def test_a_prompt_stands_around_every_caption(parts):
     np.testing.assert_allclose(run.scores, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):
+def test_bad_image_is_absent_from_scores_and_rankings(first_stage, tmp_path):
     parts = tiny_models.blip()
     pictures = [*PICTURES[:2], (3, tmp_path / "gone.jpg"), (4, tiny_models.picture(4, mode="L"))]
     bad = options(images=pictures, encoding=Encoding(skip_bad_images=True, batch_size=3))

@@ -71,7 +71,7 @@ CAPITALS = [(1, "A Dog on the Bus"), (2, "TWO CATS."), (3, "a dog on the bus")]
 
 
 @pytest.mark.parametrize("kind", ["siglip", "siglip2"])
-def test_a_folder_of_siglip_2_gets_its_texts_in_lower_case_and_64_tokens(kind, tmp_path):
+def test_siglip_2_texts_are_lowercased_with_64_tokens(kind, tmp_path):
     """Of fixed resolution, it says ``siglip`` and has a tokenizer that keeps capitals; else ``siglip2`` lowers them."""
     model, tokenizer, images = getattr(tiny_models, kind)(tiny_models.gemma_tokenizer(), positions=64)
     folder = str(tiny_models.save((model, tokenizer, images), tmp_path / "model"))
@@ -86,7 +86,7 @@ def test_a_folder_of_siglip_2_gets_its_texts_in_lower_case_and_64_tokens(kind, t
     np.testing.assert_array_equal(text_encoder(folder, device="cpu")(["A DOG"]), text_encoder(folder)(["a dog"]))
 
 
-def test_the_case_of_texts_can_be_chosen_and_is_part_of_the_fingerprint(tmp_path):
+def test_lowercase_option_changes_vectors_and_fingerprint(tmp_path):
     model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
     folder = tiny_models.save((model, tokenizer), tmp_path / "model")
     prints = {}
@@ -104,7 +104,8 @@ def test_the_case_of_texts_can_be_chosen_and_is_part_of_the_fingerprint(tmp_path
     assert tokenizer("A")["input_ids"] != tokenizer("a")["input_ids"]
 
 
-def test_the_first_siglip_and_other_models_keep_what_their_tokenizers_keep(tmp_path):
+def test_other_models_keep_their_tokenizers_capitals(tmp_path):
+    """The first SigLIP keeps them too: only SigLIP 2 lowercases texts by default."""
     words = {word: place for place, word in enumerate([*tiny_models.WORDS, "Dog"])}
     tokenizer = tiny_models.transformers.BertTokenizer(vocab=words, model_max_length=16, do_lower_case=False)
     model, _, _ = tiny_models.siglip(tokenizer)
@@ -116,7 +117,8 @@ def test_the_first_siglip_and_other_models_keep_what_their_tokenizers_keep(tmp_p
     close(lowered.captions.vectors[0], run.captions.vectors[1])
 
 
-def test_neither_padding_on_the_left_nor_the_text_tower_alone_moves_a_text():
+def test_left_padding_changes_no_text_vector():
+    """Loading the text tower alone gives the same vectors too."""
     model, tokenizer, _ = tiny_models.dual()
     expected = text_encoder(model, processor=tokenizer)(tiny_models.TEXTS)
     tokenizer.padding_side = "left"
@@ -127,7 +129,8 @@ def test_neither_padding_on_the_left_nor_the_text_tower_alone_moves_a_text():
 
 
 @pytest.mark.parametrize("name", ["dual", "vit"])
-def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
+def test_central_crop_keeps_its_share_of_the_area(name, tmp_path):
+    """The share is part of the fingerprint."""
     model, tokenizer, images = getattr(tiny_models, name)()
     whole = tiny_models.picture(3, (400, 200))
     # sqrt(0.875) of either side

@@ -48,7 +48,8 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "c.npz").images is None
 
 
-def test_captions_of_a_file_with_a_prompt_and_a_name_and_none_swallowed_by_a_quote(command, model, tmp_path):
+def test_captions_file_is_encoded_with_prompt_and_name(command, model, tmp_path):
+    """A quote that is not closed on its line is refused, since it would swallow captions."""
     (tmp_path / "mine.csv").write_text("caption_id,text\n7,a dog\n8,a cat\n")
     words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
     command(*words, "--caption-prompt", "a photo of {}", "--name", "BERT")
@@ -63,7 +64,7 @@ def test_captions_of_a_file_with_a_prompt_and_a_name_and_none_swallowed_by_a_quo
     assert not (tmp_path / "quoted.npz").exists()
 
 
-def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_or_of_its_cosines_anew(command, model, tmp_path):
+def test_cross_encoder_reranks_the_dual_encoders_top(command, model, tmp_path):
     command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
     words = ("--model", model("blip"), "--images", IMAGES, "--top-k", 2, "--output", tmp_path / "top.parquet")
     command(*words, "--rerank", tmp_path / "run.npz")
@@ -126,7 +127,8 @@ main()
 """
 
 
-def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path, warm_python):
+def test_second_run_into_the_same_file_is_refused(command, model, tmp_path, warm_python):
+    """The first run completes its file."""
     words = ["--model", model("dual"), "--side", "captions"]
     command(*words, "--output", tmp_path / "alone.npz")
     output = tmp_path / "run.npz"

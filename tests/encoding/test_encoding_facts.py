@@ -99,7 +99,7 @@ def test_runs_in_memory_have_the_facts():
     assert encode(loaded, **options).facts().encoding == describe_encoding(loaded, BOTH, Encoding())
 
 
-def test_reports_of_scores_have_the_facts_of_the_record(tmp_path, sample_library):
+def test_report_of_scores_has_facts_of_the_record(tmp_path, sample_library):
     split = sample_library.split("test")
     path = tmp_path / "scores.npz"
     scores = np.random.default_rng(0).random((split.image_ids.size, split.caption_ids.size), dtype=np.float32)

@@ -44,7 +44,7 @@ def report_of(folder):
     return json.loads((folder / "report.json").read_text())
 
 
-def test_the_command_scores_what_encode_and_evaluate_do_and_encodes_once(command, model, encoded, tmp_path, cache):
+def test_evaluate_command_encodes_once_and_reuses_the_cache(command, model, encoded, tmp_path, cache):
     words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc"]
     out = command(*words, "--output", tmp_path / "one")
     assert len(encoded) == 300
@@ -85,7 +85,7 @@ def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypa
     assert [path.suffix for path in sorted(cache.iterdir()) if path.suffix != ".lock"] == [".json", ".npz"]
 
 
-def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, cache, monkeypatch):
+def test_unwritable_cache_is_no_error(command, model, encoded, cache, monkeypatch):
     words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
     cache.parent.mkdir()
     cache.touch()
@@ -101,7 +101,7 @@ def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, c
     assert len(encoded) == 45
 
 
-def test_a_process_does_not_fail_because_another_one_encodes_the_same(command, model, encoded, cache):
+def test_cache_locked_by_other_process_is_no_error(command, model, encoded, cache):
     words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
     command(*words)
     (file,) = cache.glob("*.npz")
@@ -150,7 +150,7 @@ def test_other_items_are_another_encoding(model, encoded, tmp_path):
     assert len(encoded) == 100 + 105 + 100
 
 
-def test_a_limit_is_the_same_part_of_the_whole(model, sample_library):
+def test_limit_scores_the_same_part_of_the_split(model, sample_library):
     options = {"images": IMAGES, "data_dir": "sample", "progress": False}
     part = ce.evaluate_model(model("clip"), limit=20, **options)
     assert part.name == "clip, on 20 of 60 images"
@@ -217,7 +217,7 @@ def test_a_file_for_the_embeddings(model, encoded, tmp_path, cache):
     assert len(encoded) == 300
 
 
-def test_several_models_one_after_the_other_and_their_comparison(command, model, encoded, tmp_path):
+def test_several_models_are_encoded_then_compared(command, model, encoded, tmp_path):
     words = ["--model", model("bert"), "--model", model("clip"), "--images", IMAGES, "--tasks", "co_captions"]
     words += ["--limit", 20, "--output", tmp_path / "out"]
     out = command(*words)

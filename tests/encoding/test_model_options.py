@@ -25,7 +25,7 @@ def record_of(path):
     return json.loads(path.with_name(f"{path.stem}.encoding.json").read_text())
 
 
-def test_a_run_is_called_what_was_said_or_what_its_model_is_called(tmp_path):
+def test_run_is_named_by_option_or_model(tmp_path):
     folder = tiny_models.save(tiny_models.bert(), tmp_path / "models" / "bert-tiny")
     options = {"captions": CAPTIONS, "output": tmp_path / "run.npz", "progress": False}
     assert encode(f"{folder}/", **options, device="cpu").model == "bert-tiny"
@@ -82,7 +82,7 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path, warm_python):
         assert record_of(tmp_path / f"{revision}.npz")["encoding"].get("revision") == revision
 
 
-def test_a_folder_and_a_loaded_model_have_no_revision(tmp_path):
+def test_revision_is_refused_without_a_hub_model(tmp_path):
     parts = tiny_models.bert()
     for model in (tiny_models.save(parts, tmp_path / "bert"), parts[0]):
         with pytest.raises(InvalidOption, match="revision 'v2': only models on the Hub have revisions"):
@@ -117,7 +117,8 @@ def theirs(tmp_path, monkeypatch):
     return folder, parts
 
 
-def test_code_of_a_checkpoint_runs_where_it_is_trusted_alone(theirs, tmp_path, monkeypatch):
+def test_checkpoint_code_runs_only_where_trusted(theirs, tmp_path, monkeypatch):
+    """Elsewhere the model is refused, and no question is asked."""
     folder, parts = theirs
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked whether to trust the code"))
     with pytest.raises(ModelError, match=r"brings Python code of its own, which is not run.* --trust-remote-code"):
@@ -161,7 +162,7 @@ def test_a_prompt_says_where_the_caption_goes(prompt):
         load_model(tiny_models.bert()[0], caption_prompt=prompt)
 
 
-def test_a_prompt_counts_among_the_tokens_that_are_cut():
+def test_prompt_counts_among_the_truncated_tokens():
     model, tokenizer, _ = tiny_models.bert()
     loaded = load_model(model, processor=tokenizer, caption_prompt="a the {}")
     with pytest.warns(UserWarning, match="1 captions are longer"):
@@ -199,7 +200,7 @@ def test_a_sentence_transformers_model_encodes_images_too(st_clip, tmp_path):
     assert np.abs(cut - run.images.vectors[:1]).max() > 1e-3
 
 
-def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path):
+def test_prompts_of_sentence_transformers_models_are_used(st_clip, tmp_path):
     expected = st_clip.encode(tiny_models.TEXTS, prompt="find ")
     output = tmp_path / "run.npz"
     options = {"captions": CAPTIONS, "progress": False}
@@ -218,7 +219,7 @@ def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path)
         load_model(st_clip, caption_prompt="passage")
 
 
-def test_a_prompt_of_images_is_for_models_that_read_one(st_clip):
+def test_image_prompt_needs_a_model_that_reads_one(st_clip):
     for model in (st_clip, tiny_models.clip()[0]):
         with pytest.raises(InvalidOption, match=r"image prompt 'describe': .* reads no text with an image"):
             load_model(model, image_prompt="describe")
@@ -245,7 +246,7 @@ class SeesPrompts:
         return self._model.encode(inputs, **options | {"prompt": ""})
 
 
-def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
+def test_image_prompt_goes_with_every_batch(st_clip, tmp_path):
     class SentenceTransformer(SeesPrompts):
         pass
 
@@ -267,7 +268,7 @@ def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
         assert prompts.get("images", "{}") == f"{told}{{}}"
 
 
-def test_a_text_model_of_sentence_transformers_takes_no_images(tmp_path):
+def test_sentence_transformers_text_model_refuses_images(tmp_path):
     st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
     tiny_models.save(tiny_models.bert(), tmp_path / "bert")
     model = st.SentenceTransformer(str(tmp_path / "bert"), device="cpu")

@@ -137,7 +137,8 @@ def test_without_the_package_the_extra_is_named(monkeypatch, folder):
             load_model(source)
 
 
-def test_a_folder_with_weights_for_transformers_goes_to_transformers(tmp_path):
+def test_folder_with_transformers_weights_uses_transformers(tmp_path):
+    """A folder with weights for open_clip alone is refused with the name to give."""
     folder = tiny_models.save(tiny_models.clip(), tmp_path / "both")
     (folder / "open_clip_config.json").write_text("{}")
     assert type(load_model(folder, device="cpu").model).__name__ == "CLIPModel"

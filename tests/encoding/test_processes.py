@@ -123,7 +123,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.slow
-def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, sample_library):
+def test_ranks_of_split_gallery_equal_one_process(tmp_path, make_run, sample_library):
     from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 
     run = make_run(sample_library)
@@ -146,7 +146,8 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
             assert alone.ties.sum() > 0 or direction in ("t2i", "i2i")
 
 
-def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(make_run, sample_library):
+def test_one_process_alone_ranks_the_whole_gallery(make_run, sample_library):
+    """The similarity is that of the run unless it is overridden."""
     run = make_run(sample_library)
     for direction in ("i2t", "t2t"):
         judgments = task("cxc").judgments(sample_library.split("test"), direction)
@@ -180,7 +181,7 @@ def test_coco_1k_is_split(make_run, real_library):
         assert set(found.n_gallery.tolist()) == {5000 if direction == "i2t" else 1000}
 
 
-def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
+def test_zero_vector_or_gap_in_shard_is_refused(make_run, sample_library):
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library.split("test"), "i2t")
     vectors = run.captions.vectors.copy()

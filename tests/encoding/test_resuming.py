@@ -60,7 +60,8 @@ def encoded_texts(monkeypatch):
     return seen
 
 
-def test_what_is_done_is_kept_and_the_file_is_the_same(parts, tmp_path, monkeypatch):
+def test_interrupted_encoding_resumes_to_the_same_file(parts, tmp_path, monkeypatch):
+    """Finished shards are kept and not encoded again."""
     encode(parts[0], captions=CAPTIONS, processor=parts[1], output=tmp_path / "whole.npz", progress=False)
     assert interrupted(parts, tmp_path / "run.npz", monkeypatch) == [
         f"captions-{start:09d}.npz" for start in (0, 8, 16)

@@ -21,7 +21,7 @@ def gradient(width, height):
 
 
 @pytest.mark.parametrize("size", [(60, 40), (40, 70), (40, 40)])
-def test_the_crops_are_corners_and_middle_of_the_image_and_its_mirror(size):
+def test_ten_crops_are_corners_and_centre_mirrored(size):
     width, height = size
     crops = crop_ten(gradient(width, height), TenCrops(40, 32))
     assert [crop.size for crop in crops] == [(32, 32)] * 10
@@ -68,7 +68,7 @@ def test_crops_that_do_not_fit_are_refused(side, size):
         TenCrops(side, size)
 
 
-def test_a_model_of_another_size_or_kind_is_refused():
+def test_ten_crops_refuse_models_that_do_not_fit():
     pictures = [(1, tiny_models.picture(1, (50, 44)))]
     model, _, processor = tiny_models.vit()
     with pytest.raises(ModelError, match="does not accept"):

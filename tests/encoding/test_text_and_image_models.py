@@ -86,7 +86,7 @@ def test_texts_beyond_the_context_are_cut_and_counted():
 
 
 @pytest.mark.parametrize("name", ["bert", "clip", "siglip", "siglip2", "blip"])
-def test_a_batch_is_what_the_tokenizer_itself_makes_of_its_texts(name):
+def test_batch_equals_that_of_the_tokenizer(name):
     model, tokenizer, _ = getattr(tiny_models, name)()
     texts = [*tiny_models.TEXTS, "a dog, " * 60]
     own = TextInput(tokenizer, model)
@@ -122,7 +122,7 @@ def test_captions_are_tokenized_once(name, monkeypatch):
     assert sorted(read) == sorted(tiny_models.TEXTS)
 
 
-def test_the_context_of_roberta_leaves_out_the_positions_of_padding():
+def test_roberta_context_excludes_padding_positions():
     from transformers import RobertaConfig, RobertaModel
 
     config = RobertaConfig(**tiny_models.TEXT, vocab_size=40, max_position_embeddings=24, pad_token_id=1)
@@ -152,7 +152,8 @@ def test_image_models_give_pooled_features(name):
         close(vector, pooled(name, model, images(images=[picture], return_tensors="pt")["pixel_values"]))
 
 
-def test_without_a_class_token_the_mean_over_places_and_no_patches_at_random():
+def test_image_model_without_class_token_is_mean_pooled():
+    """A model that masks patches at random is refused."""
     from transformers import IJepaConfig, IJepaModel
 
     model = tiny_models.seeded(lambda: IJepaModel(IJepaConfig(**tiny_models.VISION)))

@@ -54,7 +54,7 @@ def test_training_data_are_read_from_the_data_config(tmp_path):
     assert read_training_data(str(tmp_path)) == ["coco"]
 
 
-def test_training_data_of_a_hub_model_are_read_from_its_cached_files(monkeypatch, tmp_path):
+def test_training_data_are_read_from_cached_hub_files(monkeypatch, tmp_path):
     (tmp_path / "README.md").write_text(CARD)
 
     def download(source, name, revision):
@@ -68,7 +68,7 @@ def test_training_data_of_a_hub_model_are_read_from_its_cached_files(monkeypatch
     assert read_training_data("user/loaded", "main")[-1] == "coco"
 
 
-def test_the_hub_is_not_asked_for_the_card_of_a_model_in_memory(monkeypatch):
+def test_model_in_memory_needs_no_hub(monkeypatch):
     """Without a network, every try would be waited for."""
     monkeypatch.setattr(encode_run, "hf_hub_download", lambda *_, **__: pytest.fail("asks the Hub"))
     assert read_training_data("user/in-memory") == []

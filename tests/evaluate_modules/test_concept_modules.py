@@ -38,7 +38,7 @@ def test_modules_of_concepts_equal_a_plain_loop(load_metric, name, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_similarity_equals_a_plain_loop_and_leaves_undefined_rows_out(load_metric, seed):
+def test_similarity_equals_a_loop_and_skips_undefined_rows(load_metric, seed):
     columns = metric_inputs.shown_concepts(seed)
     table = metric_inputs.similarities(seed)
 
@@ -137,7 +137,7 @@ def test_a_mean_over_nothing_is_refused(load_metric):
         load_metric("size_disagreement").compute(**apart, prediction_areas=[[0.1]], reference_areas=[[0.1]])
 
 
-def test_a_concept_counts_once_per_time_it_is_listed(load_metric):
+def test_repeated_concept_counts_each_time(load_metric):
     truth = Counter(dog=10, disc=1)
     shown = Counter(dog=1, disc=1)
     listed = {"predictions": [list(shown.elements())], "references": [list(truth.elements())]}

@@ -73,7 +73,7 @@ def test_a_refusal_leaves_no_file_and_no_lock(load_metric):
     assert not metric.filelocks[0].is_locked
 
 
-def test_a_refused_batch_or_option_keeps_the_rows_added_before(load_metric):
+def test_refused_batch_keeps_the_rows_added_before(load_metric):
     metric = load_metric("map_at_r")
     metric.add_batch(predictions=[[1, 2]], references=[[1]])
     with pytest.raises(MalformedRun, match="row 0"):

@@ -71,7 +71,8 @@ def exported(tmp_path_factory):
     return folder
 
 
-def test_exported_modules_need_no_package_and_refuse_what_ours_refuse(run_python, exported, everything):
+def test_exported_modules_run_without_the_package(run_python, exported, everything):
+    """They refuse the same inputs as those of the package."""
     arguments, expected = everything
     results, told = run_python(BLOCKED + EVERYWHERE + REFUSED, exported, arguments).splitlines()
     assert json.loads(results) == expected

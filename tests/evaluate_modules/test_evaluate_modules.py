@@ -39,7 +39,7 @@ def test_a_module_describes_itself(load_metric, name):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_example_in_the_card_gives_what_it_says(load_metric, spaces, name, monkeypatch, capsys):
+def test_card_example_prints_what_it_says(load_metric, spaces, name, monkeypatch, capsys):
     card = (spaces / name / "README.md").read_text(encoding="utf-8")
     code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", card, re.DOTALL).groups()
     monkeypatch.setattr("evaluate.load", lambda path: load_metric(Path(path).name))
@@ -135,7 +135,7 @@ def test_batches_and_single_rows_add_up_to_compute(load_metric, name):
     assert metric.compute(**options) == expected
 
 
-def test_modules_combine_and_take_options_when_loaded_and_arrays_for_lists(load_metric):
+def test_modules_combine_and_accept_options_and_arrays(load_metric):
     from evaluate import combine
 
     columns = metric_inputs.rankings(2)
@@ -149,7 +149,8 @@ def test_modules_combine_and_take_options_when_loaded_and_arrays_for_lists(load_
     assert load_metric("mrr").compute(**arrays) == {"mrr": results["mrr"]}
 
 
-def test_rankings_may_be_short_where_galleries_or_matches_are_few(load_metric):
+def test_rankings_may_be_as_short_as_galleries(load_metric):
+    """Where few items match, a ranking may be as short as the number of matches."""
     columns = {"predictions": [[1, 2], [3, 4, 5]], "references": [[2], [3]], "gains": [[1], [1]]}
     results = load_metric("entail_at_k").compute(**columns, k=3, gallery_size=[2, 9], per_query=True)
     assert results["entail_at_3_per_query"] == [1 / 2, 1 / 3]

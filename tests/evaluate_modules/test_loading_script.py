@@ -88,7 +88,7 @@ def test_the_script_loads_with_datasets_3_6(run_python, environment, find_declar
     assert json.loads(run_python(LOAD, SCRIPT, *find_declared, python=python, with_package=True)) == find_declared
 
 
-def test_the_script_is_thin_and_imports_one_name_per_line():
+def test_script_has_a_single_import():
     text = (SCRIPT / "cxc_eccv.py").read_text(encoding="utf-8")
     imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert imports == ["from cxc_eccv.builders import load"]

@@ -89,7 +89,7 @@ def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_cont
 
 
 @pytest.mark.parametrize("name", registry.metric_functions())
-def test_a_card_is_headed_by_the_settings_of_its_space(spaces, name):
+def test_card_starts_with_the_settings_of_its_space(spaces, name):
     _, head, body = (spaces / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     settings = yaml.safe_load(head)
     assert {key: settings[key] for key in ("sdk", "app_file", "license")} == {

@@ -110,7 +110,8 @@ def edit_first_rating(mirror, rating):
     file.write_text("".join([head, f"{left},{right},{rating},{method}", *rest]))
 
 
-def test_an_edited_source_is_never_served_stale_and_refused_unless_allowed(get, sample_copy):
+def test_edited_source_is_refused_and_never_stale(get, sample_copy):
+    """Where modified data are allowed, each edit is read anew."""
     original = get("sts", "test", data_dir=sample_copy, options=MODIFIED)[0]["rating"]
     get("sts", "test", data_dir=sample_copy)
     for rating in (1.25, 4.75, original):
@@ -123,14 +124,14 @@ def test_an_edited_source_is_never_served_stale_and_refused_unless_allowed(get, 
         get("sts", "test", data_dir=sample_copy)
 
 
-def test_another_release_of_the_code_has_its_own_cache(get, monkeypatch):
+def test_each_release_of_the_code_has_its_cache(get, monkeypatch):
     first = get("sts", "test").cache_files
     monkeypatch.setattr(cache_key, "_code_hash", lambda: "another release")
     assert get("sts", "test").cache_files != first
 
 
 @pytest.mark.parametrize("name", sample_configs())
-def test_the_cache_key_covers_every_file_that_is_read(name, sample_library):
+def test_cache_key_covers_every_file_read(name, sample_library):
     config = dataset_configs()[name]
     library = type(sample_library)("sample")
     for split in set(config.splits) & set(library.splits):
@@ -139,7 +140,7 @@ def test_the_cache_key_covers_every_file_that_is_read(name, sample_library):
     assert read <= set(config.sources)
 
 
-def test_a_split_without_its_raw_file_is_left_out_and_told(get, sample_copy):
+def test_split_without_raw_file_is_skipped_with_warning(get, sample_copy):
     (sample_copy / "cxc" / "sts_val.csv").unlink()
     with pytest.warns(UserWarning, match=r"split 'validation' of config 'sts' is left out: sts_val"):
         loaded = get("sts", data_dir=sample_copy)

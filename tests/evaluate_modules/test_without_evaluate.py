@@ -45,7 +45,8 @@ except SystemExit as ended:
 """
 
 
-def test_all_but_the_modules_works_without_evaluate_and_they_name_the_extra(run_python, monkeypatch, tmp_path):
+def test_only_metric_modules_need_the_evaluate_package(run_python, monkeypatch, tmp_path):
+    """Their error names the extra that installs it."""
     monkeypatch.chdir(tmp_path)
     printed = json.loads(run_python(SCRIPT, " ".join(HEAVY), with_package=True).splitlines()[-1])
     assert printed == {
@@ -57,7 +58,7 @@ def test_all_but_the_modules_works_without_evaluate_and_they_name_the_extra(run_
     assert (tmp_path / "demo").is_dir()
 
 
-def test_the_extra_brings_it_and_the_package_alone_does_not():
+def test_only_the_metrics_extra_installs_evaluate():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert not [pin for pin in project["dependencies"] if pin.startswith("evaluate")]
     assert [pin.partition(">")[0] for pin in project["optional-dependencies"]["metrics"]] == ["evaluate"]

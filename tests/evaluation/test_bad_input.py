@@ -26,7 +26,7 @@ def good(sample_library):
 
 
 @pytest.mark.parametrize("case", BAD_INPUTS.values(), ids=NAMES)
-def test_it_is_refused_by_name_and_with_a_remedy(case, good, report_of, tmp_path):
+def test_bad_input_is_refused_with_a_remedy(case, good, report_of, tmp_path):
     path = case.write(good, tmp_path)
     with pytest.raises(CxcEccvError) as caught:
         report_of(ce.load_run(path), **case.options)
@@ -35,7 +35,7 @@ def test_it_is_refused_by_name_and_with_a_remedy(case, good, report_of, tmp_path
         assert word in str(caught.value)
 
 
-def test_the_page_has_each_case_and_names_its_error():
+def test_page_lists_every_case_with_its_error():
     """In its first table, a row has all forms that get one error."""
     text = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
     rows = [re.split(r" *\| *", line.strip("| ")) for line in text.splitlines() if line.startswith("|")][2:]
@@ -131,7 +131,8 @@ def test_an_npz_cut_anywhere_gives_no_number(form, good, tmp_path):
             ce.load_run(path)
 
 
-def test_a_ranking_cut_short_gives_what_it_is_deep_enough_for(good, sample_library):
+def test_short_ranking_keeps_metrics_within_its_depth(good, sample_library):
+    """The others are skipped with the depth that they need."""
     whole = ce.evaluate_rankings(**good.rankings(), data_dir=sample_library, confidence=None)
     short = ce.evaluate_rankings(**good.rankings(depth=7), data_dir=sample_library, confidence=None)
     assert short.scores.items() < whole.scores.items()

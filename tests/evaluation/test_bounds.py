@@ -208,7 +208,7 @@ def test_folds_have_tops_of_their_own(name):
         check_case(draw_case(seed, n_items=6, n_queries=4, folds=True, levels=3), name, {}, depth=2)
 
 
-def test_positives_of_another_fold_are_lost_and_not_none():
+def test_positives_of_another_fold_are_not_unjudged():
     scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     positive = np.zeros((2, 4), bool)
     positive[0, 1] = positive[1, 3] = True  # of the first query in the other fold alone
@@ -220,7 +220,7 @@ def test_positives_of_another_fold_are_lost_and_not_none():
 
 
 @pytest.mark.parametrize("scores", [[5, 5, 5, 5, 5], [7, 7, 7, 5, 5], [7, 7, 5, 5, 5]])
-def test_a_fold_with_more_items_is_read_no_deeper_and_its_ties_are_kept(scores):
+def test_fold_of_any_size_keeps_its_ties(scores):
     """The first fold has five items and the second three: of the top four three are read, and the tie goes on below."""
     every = np.array([[*scores, 9, 9, 9], [9.0] * 5 + [5, 4, 3]])
     positive = np.zeros((2, 8), bool)
@@ -232,7 +232,7 @@ def test_a_fold_with_more_items_is_read_no_deeper_and_its_ties_are_kept(scores):
 
 
 @pytest.mark.parametrize("levels", [0, 2, 4])
-def test_labels_matter_to_the_best_rank_where_they_change_it(levels):
+def test_label_matters_where_it_changes_the_best_rank(levels):
     for seed in range(5):
         retrieved = draw_case(seed, levels=levels).retrieved(5)
         for row, place in np.ndindex(retrieved.ids.shape):
@@ -255,7 +255,7 @@ def test_a_query_is_not_in_its_own_top():
     assert retrieved.unjudged.tolist() == [[True, False], [True, False], [False, True]]
 
 
-def test_items_that_tie_across_the_cut_can_all_be_positive():
+def test_items_tied_across_the_cut_may_be_positive():
     """All score alike: labels of the top alone leave them last but for the known one, labels of all give rank 1."""
     case = Case(np.zeros((1, 9)), np.eye(1, 9, dtype=bool), np.zeros((1, 9), bool), np.zeros(1, int), np.ones((1, 9)))
     retrieved = case.retrieved(3)
@@ -297,7 +297,7 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
 
 
 @pytest.mark.parametrize("name", [name for name, spec in metrics().items() if isinstance(spec, TopMetric)])
-def test_expected_value_of_the_top_does_not_depend_on_ids(name):
+def test_expected_value_of_top_ignores_ids(name):
     """Of two items that tie for the second place one is below, and counts as wrong."""
     spec = metrics()[name]
     scores = [9.0, 5, 5, 1]
@@ -324,7 +324,7 @@ def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new)
 
 @pytest.mark.parametrize("name", [name for name, spec in metrics().items() if isinstance(spec, TopMetric)])
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
+def test_bounds_of_top_metrics_cover_all_labellings(name, k):
     """A metric at R has no K: so many items are retrieved, and it looks at R more once all of them have labels."""
     spec = metrics()[name]
     gain = HIGHEST_GAIN[spec.gains]
@@ -380,7 +380,7 @@ def test_bounds_of_ndcg_are_those_of_all_ratings(k):
         assert (bounds.low, bounds.high) == pytest.approx((min(values), max(values)), abs=1e-12)
 
 
-def test_expected_median_of_many_queries_is_that_of_simulation():
+def test_expected_median_equals_simulation():
     random = np.random.default_rng(1)
     values = np.sort(random.integers(1, 40, size=(301, 6)), axis=1).astype(float)
     weights = random.dirichlet(np.ones(6), size=301)
@@ -404,7 +404,7 @@ def test_probabilities_are_checked(given, message):
         ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
 
 
-def test_images_and_captions_are_told_apart_in_both_directions():
+def test_probabilities_are_asked_with_images_and_captions_apart():
     flags = np.array([[True, False], [True, True]])
     asked = []
     for direction in ("i2t", "t2i"):

@@ -95,7 +95,7 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_o
     assert wide.unjudged - narrow.unjudged == fewer
 
 
-def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, report_of):
+def test_rsum_bounds_are_sums_of_recall_bounds(run, report_of):
     report = report_of(run, "coco_5k", confidence=None, bounds=True, judge=chances_of)
     rows = {row.key: row.bounds for row in report.results}
     recalls = [bounds for key, bounds in rows.items() if "recall" in key]
@@ -116,7 +116,7 @@ def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
         assert dataclasses.astuple(ours.bounds) == pytest.approx(dataclasses.astuple(theirs.bounds)), ours.key
 
 
-def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sample_library):
+def test_short_rankings_have_bounds_within_their_depth(run, sample_library):
     judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "i2t")
     top = ranked(run).find_top(judgments, "i2t", 20)
     short = RankingsRun.from_dicts(dict(zip(top.query_ids.tolist(), top.ids, strict=True)))
@@ -135,13 +135,13 @@ def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sampl
     assert not any("bounds" in key for key in shallower.skipped)
 
 
-def test_a_part_of_the_split_has_bounds_of_its_own(run, report_of):
+def test_part_of_the_split_has_its_own_bounds(run, report_of):
     report = report_of(run, "cxc", confidence=None, bounds=True, limit=8)
     bounds = next(row.bounds for row in report.results if row.key == "cxc/t2i/median_rank")
     assert bounds.retrieved == 8 * 5 * 8
 
 
-def test_only_pairs_that_can_change_a_number_are_asked_about(run, sample_library):
+def test_only_pairs_that_change_a_number_are_judged(run, sample_library):
     asked = []
 
     def remember(images, captions):
@@ -175,7 +175,8 @@ def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
     assert all(row.bounds.low <= row.value <= row.bounds.high for row in left_out.results)
 
 
-def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, report_of, tmp_path):
+def test_reports_with_bounds_are_read_back(run, report_of, tmp_path):
+    """A report without bounds has no field of bounds."""
     plain = report_of(run, "coco_5k")
     assert "bounds" not in plain.to_json()
     report = report_of(run, "coco_5k", bounds=True, judge=chances_of)
@@ -279,7 +280,7 @@ def test_options_of_bounds_are_checked(run, report_of, options, words):
         report_of(run, "coco_5k", **options)
 
 
-def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):
+def test_bounds_do_not_depend_on_other_metrics(run, sample_library):
     """A deeper K reads a deeper top, of which a metric without K still looks at the first ``bounds_depth`` alone."""
     options = {"data_dir": sample_library, "confidence": None, "bounds": True, "judge": chances_of}
     metrics = ["median_rank", "mrr", "r_precision", "map_at_r"]

@@ -210,7 +210,7 @@ def test_chance_is_the_mean_of_random_orders(split, sample_library):
         assert row.chance == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(drawn.size))
 
 
-def test_chance_of_a_median_is_that_of_the_mixture(split, sample_library):
+def test_chance_of_the_median_equals_the_mixtures(split, sample_library):
     options = {"metrics": ["median_rank"], "data_dir": sample_library, "confidence": None}
     row = ce.evaluate(scores_run(split, cosines(split)), "coco_5k/i2t", **options).results[0]
     best = np.random.default_rng(0).permuted(np.tile(np.arange(1, 301), (20_000, 1)), axis=1)[:, :5].min(axis=1)

@@ -71,12 +71,12 @@ def test_values_equal_slow_loops(sample_library, report_of, name, direction, mak
         assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key
 
 
-def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
+def test_coco_5k_rsum_is_sum_of_recalls(report):
     recalls = [report.scores[f"coco_5k/{d}/recall_at_{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10)]
     assert report.scores["coco_5k/rsum"] == pytest.approx(100 * sum(recalls), rel=1e-12)
 
 
-def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library, report_of):
+def test_co_captions_share_an_image_without_the_query(sample_library, report_of):
     """Text vectors of two captions of one image point the same way but for captions 2 and 3, which swap images."""
     captions = sample_library.split("test").captions
     ids = captions["caption_id"].to_numpy()
@@ -242,7 +242,7 @@ def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_pa
     assert (facts.split, facts.seed, facts.confidence, facts.similarity) == ("test", 5, 0.95, "cosine")
 
 
-def test_report_json_reads_back_and_has_the_agreed_form(report):
+def test_report_json_is_read_back_unchanged(report):
     text = report.to_json()
     content = json.loads(text)
     assert content["schema"] == 1
@@ -258,7 +258,7 @@ def test_other_json_is_no_report(text):
         Report.from_json(text)
 
 
-def test_a_value_that_is_not_finite_is_never_written():
+def test_non_finite_value_is_never_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
         Report((Result("cxc", "t2t", "mrr", float("nan"), 1),)).to_json()
 
@@ -281,7 +281,7 @@ def test_coco_1k_on_the_real_folds(real_library, make_run):
 
 @pytest.mark.reference
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, split):
+def test_coco_1k_folds_hold_1000_images_each(real_library, split):
     judgments = task("coco_1k").judgments(real_library.split(split), "i2t")
     assert np.bincount(judgments.query_folds).tolist() == [1000] * 5
     assert np.bincount(judgments.gallery_folds).tolist() == [5000] * 5

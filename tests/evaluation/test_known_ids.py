@@ -53,7 +53,7 @@ def test_captions_among_the_images_look_swapped(sample_library, inputs):
         refuse_unknown_ids(run, inputs, sample_library, [COCO])
 
 
-def test_items_of_a_judged_data_set_are_known_without_coco(tmp_path):
+def test_flickr30k_items_are_known_without_coco(tmp_path):
     """Flickr30k needs no COCO file at hand."""
     library = Library(tmp_path, offline=True)
     inputs = [RankInput(task("flickr30k"), "i2t", Judgments.from_pairs([10**9], [7], [10**9], [7]), ())]
@@ -95,7 +95,7 @@ def sides(library):
 @pytest.mark.usefixtures("no_pass")
 @pytest.mark.parametrize("tasks", ["all", "coco_5k", ["cxc/i2t", "cxc/t2i"]])
 @pytest.mark.parametrize("kind", KINDS)
-def test_missing_and_unknown_items_of_both_sides_are_told_at_once(sample_library, report_of, kind, tasks):
+def test_missing_and_unknown_items_are_reported_together(sample_library, report_of, kind, tasks):
     images, captions = sides(sample_library)
     run = KINDS[kind]([*images[2:], 10**9], [*captions[3:], 10**9 + 1])
     with pytest.raises(MissingIds) as told:
@@ -118,7 +118,7 @@ def test_unknown_items_alone_are_told_before_the_pass(sample_library, report_of,
 
 
 @pytest.mark.usefixtures("no_pass")
-def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_library, report_of):
+def test_all_uncomputable_tasks_are_reported_before_the_pass(sample_library, report_of):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:1] for image in images})
     with pytest.raises(InvalidOption) as told:
@@ -129,7 +129,7 @@ def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_libra
     assert "the run has no t2t rankings" in lines[1]
 
 
-def test_every_task_and_every_metric_that_looks_too_deep_is_told_at_once(sample_library, report_of):
+def test_all_metrics_that_look_too_deep_are_reported(sample_library, report_of):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:4] for image in images})
     with pytest.raises(RunTooShallow) as told:

@@ -118,7 +118,8 @@ def test_wilsons_interval_is_scipys(found):
         assert wilson(values, confidence) == (expected.low, expected.high)
 
 
-def test_intervals_by_image_take_the_images_behind_the_captions(run, report_of):
+def test_image_intervals_group_captions_by_image(run, report_of):
+    """Those of i2t stay as they are, as each query is an image."""
     captions, images = (
         {row.key: row for row in report_of(run, "coco_5k", intervals=kind).results}
         for kind in ("binomial", "binomial_images")
@@ -133,7 +134,8 @@ def test_intervals_by_image_take_the_images_behind_the_captions(run, report_of):
     assert {row.interval_method for key, row in images.items() if "recall" in key} == {"binomial_images"}
 
 
-def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(run, sample_library):
+def test_binomial_intervals_are_wilsons_for_recall(run, sample_library):
+    """Metrics other than recall keep the bootstrap."""
     options = {"tasks": ["coco_5k", "plausible_match"], "data_dir": sample_library}
     binomial, bootstrap = (
         {row.key: row for row in ce.evaluate(run, intervals=kind, **options).results}
@@ -198,13 +200,13 @@ def test_the_kind_of_intervals_is_recorded(run, report_of):
     assert (facts.intervals, facts.confidence, facts.seed) == ("binomial", 0.9, 4)
 
 
-def test_a_metric_that_is_named_twice_is_reported_once(run, report_of):
+def test_metric_named_twice_is_reported_once(run, report_of):
     report = report_of(run, "coco_5k", metrics=["rsum", "recall_at_1", "rsum", "recall_at_1"])
     keys = [row.key for row in report.results]
     assert keys == ["coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1", "coco_5k/rsum"]
 
 
 @pytest.mark.parametrize("tasks", ["all", "entailment"])
-def test_a_depth_of_no_items_is_the_one_thing_that_is_told(run, report_of, tasks):
+def test_depth_of_zero_is_the_only_error(run, report_of, tasks):
     with pytest.raises(InvalidOption, match=r"^the top k of a ranking: k is 0, expected a whole number of at least 1$"):
         report_of(run, tasks, metrics=["entail_at_0"])

@@ -128,7 +128,7 @@ def test_scores_and_rankings_give_what_embeddings_give(library, make_run):
     ("name", "sources"),
     [("coco_5k", ("coco",)), ("cxc", ("coco", "cxc")), ("cxc_rated", ("cxc",)), ("eccv_caption", ("eccv",))],
 )
-def test_a_task_on_its_own_sources_has_its_own_values(library, make_run, name, sources):
+def test_own_sources_of_task_give_the_same_values(library, make_run, name, sources):
     run = make_run(library)
     plain = ce.evaluate(run, name, data_dir=library, per_query=True, **QUIET)
     found = ce.evaluate(run, name, data_dir=library, sources=sources, per_query=True, **QUIET)
@@ -153,7 +153,7 @@ def test_within_one_modality_labels_of_pairs_say_nothing(library, make_run):
     assert {row.direction for row in alone.results} == {"i2t", "t2i"}
 
 
-def test_what_sources_cannot_label_is_skipped_with_the_reason(library, make_run):
+def test_tasks_that_sources_cannot_label_are_skipped(library, make_run):
     report = ce.evaluate(make_run(library), data_dir=library, sources=SOURCES, **QUIET)
     for key in ("cxc/sts", "cxc/sis", "cxc/sits"):
         assert "this needs rated pairs" in report.skipped[key]
@@ -171,7 +171,7 @@ def test_what_sources_cannot_label_is_skipped_with_the_reason(library, make_run)
 
 
 @pytest.mark.parametrize("named", ["entailment", "plausible_match", "cxc/sts", "flickr8k"])
-def test_a_task_that_was_named_and_that_sources_cannot_label_is_refused(library, make_run, named):
+def test_named_task_that_sources_cannot_label_is_refused(library, make_run, named):
     with pytest.raises(InvalidOption, match=f"{named.partition('/')[0]} cannot be computed: "):
         ce.evaluate(make_run(library), named, data_dir=library, sources=SOURCES, **QUIET)
 
@@ -190,14 +190,14 @@ def test_sources_that_are_none_are_refused(library, make_run, sources, error, ex
         ce.evaluate(make_run(library), data_dir=library, sources=sources, **QUIET)
 
 
-def test_a_source_without_labels_of_the_split_is_refused(library, make_run):
+def test_source_without_labels_of_split_is_refused(library, make_run):
     run = make_run(library, split="validation")
     for name in ("mine", "eccv"):
         with pytest.raises(InvalidOption, match=f"{name} has no labels of the validation split; leave it out"):
             ce.evaluate(run, split="validation", data_dir=library, sources=("coco", name), **QUIET)
 
 
-def test_rankings_cut_short_are_too_shallow_for_the_new_labels(library, make_run):
+def test_short_rankings_are_too_shallow_for_more_labels(library, make_run):
     """R grows with the labels: what was deep enough is not."""
     orders = orders_of(make_run(library))
     most = {
@@ -290,7 +290,7 @@ def reports(library, scores):
     return ce.evaluate(run, **options), ce.evaluate(run, **options, sources=SOURCES)
 
 
-def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, file):
+def test_every_form_of_report_names_its_labels(reports, tmp_path, file):
     plain, report = reports
     told = "coco + cxc + eccv + mine 1.0.0"
     assert (plain.labels, plain.name) == ("", "CLIP")
@@ -374,7 +374,7 @@ def test_tasks_with_the_same_judgments_are_tested_once(relabelled):
     assert compare(*relabelled, third, samples=100, progress=False).ranks_under_any_labels == {}
 
 
-def test_nothing_that_a_label_file_says_runs_in_a_page(tmp_path, sample_library, make_run):
+def test_markup_of_a_label_file_is_escaped(tmp_path, sample_library, make_run):
     version = "1 <script>alert(1)</script> **x** \x1b[31m"
     file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), version=version)
     library = Library("sample", labels=file)

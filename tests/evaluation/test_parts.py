@@ -84,7 +84,8 @@ def test_scores_tell_how_similar_images_and_captions_are(run, report_of):
         report_of(rankings, "cxc/sits")
 
 
-def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, report_of):
+def test_equal_similarities_have_no_correlation(run, report_of):
+    """The other results of the report are computed."""
     constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
     report = report_of(constant)
     assert re.search("similarities are all 1.0", report.skipped["cxc/sts/bootstrap_spearman"])
@@ -142,7 +143,7 @@ def test_entailment_states_policy_and_coverage(run, sample_library, report_of):
             assert report.results[0].coverage == report.results[0].n_queries / 60
 
 
-def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_library):
+def test_classifier_and_its_label_table_agree(run, sample_library):
     import pyarrow as pa
 
     images, captions = np.meshgrid(run.images.ids, run.captions.ids, indexing="ij")
@@ -183,7 +184,7 @@ def test_metrics_that_fit_some_tasks_skip_the_others(run, report_of):
     assert report.skipped["cxc/sts"] == "none of the metrics is defined for cxc/sts"
 
 
-def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
+def test_run_is_scored_on_its_own_collection(tmp_path, run):
     shutil.copytree(mirror_folder("sample"), tmp_path / "both")
     library = flickr_library(tmp_path / "both")
     on_coco = ce.evaluate(run, data_dir=library, confidence=None)

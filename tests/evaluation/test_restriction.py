@@ -95,7 +95,7 @@ def half(sample_library):
     return images, captions | set(content.caption_ids[5::31].tolist())
 
 
-def test_a_part_scores_as_a_world_without_the_rest(sample_library, report_of, half, tmp_path):
+def test_part_scores_like_a_smaller_dataset(sample_library, report_of, half, tmp_path):
     part = without(near_run(sample_library, noise=2), *half)
     world = write_world(tmp_path / "world", *half)
     restricted = report_of(part, metrics=METRICS, allow_missing=True)
@@ -147,7 +147,7 @@ def test_gains_of_zero_keep_no_query():
     assert (rest.query_ids.tolist(), rest.gains.tolist()) == ([1], [1.0])
 
 
-def test_a_limit_keeps_the_first_images_and_their_captions(sample_library, report_of):
+def test_limit_keeps_the_first_images_and_captions(sample_library, report_of):
     run = near_run(sample_library)
     content = sample_library.split("test")
     first = np.sort(content.image_ids)[:20]
@@ -170,7 +170,7 @@ def test_a_limit_that_leaves_nothing_out_is_none(sample_library, report_of):
         report_of(run, limit=0)
 
 
-def test_what_too_few_items_cannot_tell_is_skipped_with_the_reason(sample_library, report_of):
+def test_metric_with_too_few_items_is_skipped(sample_library, report_of):
     report = report_of(near_run(sample_library), limit=3)
     assert report.skipped["cxc/i2i"] == "none of its judged items is in the part of the split that is scored"
     assert "needs 4" in report.skipped["cxc/sits/bootstrap_spearman"]

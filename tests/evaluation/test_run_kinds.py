@@ -28,7 +28,7 @@ def rows(report: Report, without=()):
     return {row.key: dataclasses.astuple(row) for row in report.results if not row.key.startswith(without)}
 
 
-def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, report_of):
+def test_score_matrix_equals_report_of_its_embeddings(forms, report_of):
     expected = report_of(forms["embeddings"])
     report = report_of(forms["scores"])
     assert rows(report) == rows(expected, ("co_captions", "cxc/t2t", "cxc/i2i", "cxc/sts", "cxc/sis"))
@@ -125,7 +125,7 @@ def test_options_of_embeddings_are_refused_elsewhere(forms, report_of, kind, opt
     assert "i" in ranked(run, Options(progress=True)).rank_all({"i": ("i2t", qrels)})
 
 
-def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
+def test_scores_refuse_a_choice_of_similarity(forms):
     run = forms["scores"]
     rated = RatedPairs(run.image_ids[:1], run.caption_ids[:1], np.array([5.0]))
     with pytest.raises(InvalidOption, match="similarity='dot' is for embeddings, and this run has scores"):
@@ -136,7 +136,7 @@ def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
 @pytest.mark.parametrize(
     ("option", "error"), [({"similarity": "l2"}, UnknownName), ({"device": "abacus"}, InvalidOption)]
 )
-def test_unknown_options_of_embeddings_are_refused_before_any_task(forms, report_of, tasks, option, error):
+def test_unknown_embedding_options_fail_before_any_task(forms, report_of, tasks, option, error):
     with pytest.raises(error, match=r"l2|abacus"):
         report_of(forms["embeddings"], tasks, **option)
 
@@ -158,7 +158,7 @@ def test_scores_that_float32_would_drop_keep_their_order(forms, report_of):
         ("dot", None, "dot", "the caller"),
     ],
 )
-def test_the_run_says_its_similarity_and_the_caller_overrides_it(forms, sample_library, asked, meant, used, source):
+def test_caller_overrides_the_similarity_of_the_run(forms, sample_library, asked, meant, used, source):
     plain = forms["embeddings"]
     long = Embeddings(plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None])
     run = EmbeddingsRun(plain.images, long, similarity=meant)

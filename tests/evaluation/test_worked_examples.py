@@ -42,7 +42,7 @@ def in_every_form(scores=SCORES):
 
 
 @pytest.mark.parametrize("form", ["embeddings", "scores", "rankings"])
-def test_a_tie_counts_as_ranked_above_a_positive_and_two_positives_do_not_count_twice(form):
+def test_tied_item_ranks_above_a_positive(form):
     """30 ties with 20 and 40 behind 10: rank 4 whichever way they are listed; 50 is last."""
     qrels = Judgments.from_pairs([1], CAPTIONS, [1, 1], [30, 50])
     found = ranked(in_every_form()[form]).rank(qrels, "i2t")
@@ -78,7 +78,7 @@ def test_the_query_is_not_in_its_own_gallery(form):
     assert (found.ranks.tolist(), found.ties.tolist(), found.n_gallery.tolist()) == ([2], [1], [4])
 
 
-def test_positives_outside_the_gallery_count_towards_r_and_are_found_by_nobody():
+def test_positives_outside_the_gallery_count_towards_r():
     """R = 3 with one out of reach: the other two at ranks 1 and 3 give 2/3 and (1 + 2/3) / 3."""
     qrels = Judgments.from_pairs([1], CAPTIONS, [1, 1, 1], [10, 50, 99])
     assert (qrels.n_positives.tolist(), qrels.unreachable.tolist()) == ([3], [1])
@@ -88,7 +88,7 @@ def test_positives_outside_the_gallery_count_towards_r_and_are_found_by_nobody()
     assert map_at_r(ranks).item() == pytest.approx((1 + 2 / 3) / 3)
 
 
-def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_number():
+def test_median_rank_is_that_of_best_ranks():
     """Best ranks 1, 2, 5 and 9: the median of the queries is 3.5, although five of all positives rank behind 5."""
     ranks = PositiveRanks.of([[1, 100], [9, 100], [2, 100], [5, 100]])
     rank_input = RankInput(task("coco_5k"), "i2t", Judgments.from_pairs([1], [2], [1], [2]), ())
@@ -110,7 +110,7 @@ def hits_of(scores, matching, look=(0, None)):
 
 
 @pytest.mark.parametrize("few", [64, 0])
-def test_a_tie_at_the_end_of_the_top_counts_only_where_a_match_is_in_it(few, monkeypatch):
+def test_tie_at_the_cut_counts_only_with_match(few, monkeypatch):
     """R = 2. First the tie holds no match; then it holds one, which gives way; then two fill what is left."""
     monkeypatch.setattr("cxc_eccv.ranking.readers.rows.FEW_ITEMS", few)
     without = hits_of([9, 5, 5, 5, 1], matching=[0, 4])
@@ -121,14 +121,14 @@ def test_a_tie_at_the_end_of_the_top_counts_only_where_a_match_is_in_it(few, mon
     assert (with_more.n_matches.tolist(), with_more.hits.tolist(), with_more.ties.tolist()) == ([[3]], [[2]], [1])
 
 
-def test_zeta_counts_differing_categories_up_to_and_including_itself(sample_library):
+def test_zeta_counts_differing_categories_inclusively(sample_library):
     sets = np.array([[True, False, False], [True, True, False], [True, True, True]])
     matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
     assert [listed_matches(matches, zeta).n_positives.tolist() for zeta in (0, 1, 2)] == [[1], [2], [3]]
     assert listed_matches(category_matches(sample_library.split("test"), "i2t"), 0).query_ids.size
 
 
-def test_the_top_of_a_gallery_that_holds_the_query_is_one_item_shorter():
+def test_top_of_gallery_excludes_the_query():
     """Captions 7, 8 and 9 rank two others each: these two are the whole top 5, and one alone is too shallow."""
     qrels = Judgments(np.array([7]), np.array([7, 8, 9]), [0, 1], [2], [0], without_self=True, gains=np.array([3.0]))
     assert look_up_gains(TopK(np.array([7]), np.array([[8, 9]])), qrels, 5, "ndcg_at_k")[0].tolist() == [[0, 3]]
@@ -136,7 +136,7 @@ def test_the_top_of_a_gallery_that_holds_the_query_is_one_item_shorter():
         look_up_gains(TopK(np.array([7]), np.array([[9]])), qrels, 5, "ndcg_at_k")
 
 
-def test_an_item_that_is_not_in_the_gallery_is_not_judged():
+def test_item_outside_the_gallery_is_not_judged():
     """Neither below, nor between, nor above the ids of the gallery, whose first and last are judged."""
     qrels = Judgments(np.array([5]), np.array([10, 20]), [0, 2], [0, 1], [0], gains=np.array([1.0, 1.0]))
     found = look_up_gains(TopK(np.array([5]), np.array([[1, 15]])), qrels, 2, "entail_at_k")
@@ -145,7 +145,7 @@ def test_an_item_that_is_not_in_the_gallery_is_not_judged():
     assert [part.tolist() for part in above] == [[[0, 1]], [[False, True]]]
 
 
-def test_leaving_out_what_has_no_label_needs_a_label():
+def test_leave_out_policy_needs_a_label():
     """Of two queries one has a labelled caption among its top 1: it alone counts. With none there is no number."""
     qrels = Judgments(np.array([5, 6]), np.array([7, 8]), [0, 1, 2], [0, 0], [0, 0], gains=np.array([1.0, 1.0]))
     variant = Variant(ENTAIL_AT_K, {"k": 1})
@@ -176,7 +176,7 @@ def test_a_rating_that_equals_the_threshold_is_positive(sample_library, directio
     assert pairs.conflict[(pairs.ratings < threshold) & (pairs.reverse == threshold)].all()
 
 
-def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(monkeypatch):
+def test_gain_is_the_higher_of_both_ratings(monkeypatch):
     """Images 1 and 2 were rated 1 and 4, images 1 and 3 rated 0 once: 3 has no gain and is no query."""
     ids = np.array([1, 2, 3])
     nan = np.nan
@@ -191,7 +191,7 @@ def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(mo
     assert (qrels.query_ids.tolist(), qrels.gains.tolist(), qrels.without_self) == ([1, 2], [4, 0, 4], True)
 
 
-def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library):
+def test_entailment_sources_go_from_general_to_specific(sample_library):
     """Under ``override`` ECCV Caption, either of its directions, speaks after CxC and before a user's labels."""
     pairs = entailed_pairs(sample_library.split("test"), policy="override")
     assert pairs.sources == ("cxc", "eccv", "entailment")

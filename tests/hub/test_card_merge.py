@@ -69,7 +69,8 @@ def test_an_edited_generated_part_is_not_overwritten(edit, message):
         merge_card("# Data", edit(merge_card("# Data", None, OWNED)), OWNED)
 
 
-def test_a_card_without_marks_is_hand_writing_unless_it_is_the_generated_one():
+def test_card_without_markers_counts_as_hand_written():
+    """One that equals the generated card, but for white space, is replaced."""
     theirs = "---\nlicense: mit\n---\n# My data\n\nOld text.\n"
     merged = merge_card(join_card("configs: [x]", "# Data"), theirs, OWNED)
     assert merged.startswith("---\nlicense: mit\nconfigs:\n- x\n---\n\n# My data\n\nOld text.\n\n<!-- cxc_eccv: gen")
@@ -80,6 +81,6 @@ def test_a_card_without_marks_is_hand_writing_unless_it_is_the_generated_one():
 
 
 @pytest.mark.parametrize("text", ["# Title\n\n---\n\nText\n", "---\nno end\n"])
-def test_a_rule_in_the_text_is_no_front_matter(text):
+def test_horizontal_rule_is_no_front_matter(text):
     card = read_card(text, "card")
     assert (card.data.to_dict(), card.text) == ({}, text)

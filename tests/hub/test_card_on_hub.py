@@ -70,14 +70,14 @@ told = blocks
 """
 
 
-def test_every_example_of_the_card_loads_the_dataset_by_its_name(client, pushed):
+def test_card_examples_load_the_dataset_by_name(client, pushed):
     answer = client.code(EXAMPLES)
     assert answer.told is not None, answer.err
     assert len(answer.told) == 3
     assert all('load_dataset("org/data", "' in block for block in answer.told)
 
 
-def test_the_terms_that_the_card_links_to_are_beside_it(pushed):
+def test_linked_terms_are_uploaded_with_the_card(pushed):
     metadata = yaml.safe_load(card(pushed).split("---\n")[1])
     assert metadata["license"] == "other"
     assert metadata["license_name"] == "terms-of-each-source"

@@ -53,7 +53,7 @@ def project(tmp_path, sample_library):
     return folder
 
 
-def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
+def test_pushed_labels_load_by_name_with_commit(hub, client, project):
     shown = client.command("push", project, "org/mine")
     assert shown.out.startswith("This is toy data: it was made from the embedded sample")
     assert "  labels.parquet\n" in shown.out
@@ -142,7 +142,7 @@ def test_labels_load_alike_without_answers(hub, client, answered, tmp_path):
     assert client.code(LOAD, "org/all").told == whole.to_pylist()
 
 
-def test_labels_of_another_edition_or_a_dataset_need_replace(hub, client, built, project, sample_library):
+def test_labels_of_another_edition_need_replace(hub, client, built, project, sample_library):
     data = {"edition": "official", "content": "0" * 64}
     official = project / "labels.parquet"
     sample = official.read_bytes()
@@ -217,14 +217,15 @@ def test_a_folder_that_nobody_could_load_is_refused(hub, client, project, spoil,
         ("org/empty@nowhere", "labels org/empty@nowhere: the Hugging Face Hub did not deliver them"),
     ],
 )
-def test_what_is_not_on_the_hub_is_told_of(hub, client, named, message):
+def test_missing_labels_on_the_hub_are_reported(hub, client, named, message):
     client.code("import huggingface_hub as h; h.HfApi().create_repo('org/empty', repo_type='dataset')")
     answer = client.code(EVALUATE, named)
     assert answer.error in ("SourceMissing", "DownloadFailed"), answer.err
     assert message in answer.message
 
 
-def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, client, project):
+def test_gains_are_read_back_from_the_hub(hub, client, project):
+    """Labels under another file name need --replace, which removes the earlier file."""
     client.command("push", project, "org/gains", "--yes")
     gains = "ce.Library('sample', labels=[given]).split('test').labels('mine').table['gain'].to_pylist()"
     told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told

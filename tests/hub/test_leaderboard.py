@@ -149,7 +149,7 @@ def test_second_value_of_a_task_is_named(hub, board):
     assert "51.21" in text
 
 
-def test_open_pull_request_has_a_row_of_its_own(hub, board):
+def test_open_pull_request_has_its_own_row(hub, board):
     model = add_results(hub, {})
     rows = [{"dataset": {"id": BENCHMARK, "task_id": name}, "value": value} for name, value in KEYS.items()]
     hub.store.propose(model, {".eval_results/cxc.yaml": yaml.safe_dump(rows).encode()})
@@ -163,7 +163,7 @@ def test_open_pull_request_has_a_row_of_its_own(hub, board):
     assert "pull request" not in merged
 
 
-def test_submitted_report_is_on_the_board_before_and_after_merging(hub, client, board, tmp_path):
+def test_submitted_report_is_shown_before_and_after_merging(hub, client, board, tmp_path):
     """Proposed by an account that may not write to the model's repository."""
     add_benchmark(hub, BENCHMARK)
     model = add_model(hub)
@@ -183,7 +183,7 @@ def test_invalid_file_of_results_is_named(hub, board):
     assert find_rows(text, MODEL)
 
 
-def test_model_without_a_row_is_named_and_not_counted(hub, board):
+def test_model_without_a_row_is_named(hub, board):
     add_results(hub, KEYS)
     add_results(hub, {"entailment_i2t_entail_at_1": 0.4}, model=OTHER)
     text = board()

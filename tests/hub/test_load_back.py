@@ -81,7 +81,7 @@ def test_space_without_address_is_the_exported_one(hub, client, tmp_path):
     assert math.isclose(answer.told["map_at_r"], 0.625)
 
 
-def test_a_space_of_an_unknown_metric_is_refused_with_the_nearest(hub, client):
+def test_unknown_metric_space_suggests_the_nearest_name(hub, client):
     told = client.command("push", "map_at", "org/map_at", "--type", "space", "--yes", status=2).err
     assert "unknown metric 'map_at'; did you mean 'map_at_r'?" in told
     assert not hub.requests

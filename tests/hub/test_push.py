@@ -44,7 +44,7 @@ def pushed(hub, client, built):
     return hub.store.repositories["dataset", REPO]
 
 
-def test_a_dry_run_lists_the_files_and_sends_nothing(hub, client, built):
+def test_dry_run_lists_files_without_sending(hub, client, built):
     shown = push(client, built)
     for path in ("LICENSE.md", "README.md", "manifest.json", "sts/test-00000-of-00001.parquet"):
         assert f"  {path}\n" in shown.out
@@ -75,7 +75,8 @@ def test_a_second_push_sends_only_what_changed(hub, client, built, pushed):
     assert pushed.files()[shard] == (built / shard).read_bytes()
 
 
-def test_shards_of_an_earlier_build_are_removed_and_nothing_else(hub, client, built, pushed):
+def test_only_shards_of_an_earlier_build_are_removed(hub, client, built, pushed):
+    """Other files of the repository stay."""
     left = {"sts/test-00001-of-00002.parquet": b"1", "eccv_caption/test-00000-of-00002.parquet": b"2"}
     kept = {"LICENSE": b"3", "photos/a.jpg": b"4", "sts/notes.md": b"5", "mine/test.parquet": b"6"}
     hub.store.write(pushed, left | kept)
@@ -208,13 +209,13 @@ def test_only_the_plain_official_build_has_eval_yaml(hub, client, copy, facts, r
     ],
     ids=["missing", "no-manifest", "manifest", "no-json"],
 )
-def test_a_folder_that_is_not_as_built_is_refused_before_the_hub_is_asked(hub, client, copy, change, message):
+def test_altered_folder_is_refused_before_any_request(hub, client, copy, change, message):
     change(copy)
     assert message in push(client, copy, "--yes", status=2).err
     assert not hub.requests
 
 
-def test_only_files_of_the_build_are_sent_and_others_are_named(hub, client, copy):
+def test_files_outside_the_build_are_not_sent(hub, client, copy):
     (copy / "secret.env").write_text("x")
     (copy / "sts" / "__pycache__").mkdir()
     (copy / "sts" / "__pycache__" / "x.pyc").write_text("x")

@@ -56,7 +56,7 @@ def test_a_gated_repository_asks_for_access(hub, client, built, repository):
     assert "The repository is gated: ask for access on its page on the Hub" in told
 
 
-def test_a_private_repository_without_token_asks_to_log_in(hub, client, tmp_path):
+def test_private_repository_without_token_asks_to_login(hub, client, tmp_path):
     hub.store.create("model", MODEL, private=True)
     add_benchmark(hub)
     (tmp_path / "report.json").write_text(official_report())
@@ -101,12 +101,13 @@ def test_a_refusal_is_one_line_and_changes_nothing(hub, client, built, repositor
         (ValueError("bad hf_abcdefghijkl"), HubError, "look: ValueError: bad <hidden>"),
     ],
 )
-def test_an_error_of_the_client_is_told_in_one_line(raised, kind, message):
+def test_client_error_is_one_line(raised, kind, message):
     with pytest.raises(kind, match=message), hub_client("look"):
         raise raised
 
 
-def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, built, repository):
+def test_change_during_a_push_is_a_conflict(hub, client, built, repository):
+    """The next push keeps the change of the other."""
     hub.faults = [Fault(COMMIT, status=200, happens=lambda: hub.store.write(repository, {"LICENSE": b"x"}))]
     assert "HubConflict" in client.command("push", built, REPO, "--yes", status=2).err
     client.command("push", built, REPO, "--yes")
@@ -134,7 +135,7 @@ def test_killed_push_changes_nothing_and_is_repeated(hub, client, built, reposit
     assert "manifest.json" in repository.files()
 
 
-def test_submission_killed_after_its_commit_is_not_sent_twice(hub, client, tmp_path):
+def test_submission_killed_after_commit_is_not_repeated(hub, client, tmp_path):
     (tmp_path / "report.json").write_text(official_report())
     add_benchmark(hub)
     model = add_model(hub)
@@ -153,7 +154,8 @@ def submit(hub, client, tmp_path):
     return lambda **expected: client.command(*arguments, **expected)
 
 
-def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
+def test_proposing_results_needs_a_token(hub, submit):
+    """An account that may only read the model's repository may propose them."""
     model = add_model(hub)
     assert "there is no token" in submit(status=2, token=None).err
     assert "does not accept the token" in submit(status=2, token="hf_unknownunknownunknown").err

@@ -35,7 +35,7 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
     assert "has these results already" in client.command(*arguments).out
 
 
-def test_a_report_of_every_task_of_images_and_captions_is_accepted(real_library, make_run, tmp_path):
+def test_report_of_every_task_is_accepted(real_library, make_run, tmp_path):
     report = evaluate(make_run(real_library, width=4), data_dir=real_library)
     (tmp_path / "report.json").write_text(report.to_json())
     accepted = checked_report(tmp_path / "report.json")

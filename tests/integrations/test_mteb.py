@@ -131,7 +131,8 @@ def test_scores_are_those_of_the_vectors(direction, split, sample_library):
     assert task.report.name == "org/model"
 
 
-def test_items_are_given_as_they_are_and_the_task_is_described(sample_library, tmp_path):
+def test_items_are_passed_unchanged_to_the_model(sample_library, tmp_path):
+    """The task describes its size, revision and citation."""
     captions = Model()
     evaluate(captions, make_task("t2t"))
     assert captions.items == sample_library.split("test").captions["text"].to_pylist()
@@ -162,7 +163,7 @@ def mteb_command(monkeypatch, tmp_path):
     return run
 
 
-def test_mtebs_own_command_runs_our_tasks_and_a_report_gives_the_same_files(mteb_command, tmp_path, sample_library):
+def test_mteb_command_and_report_write_equal_files(mteb_command, tmp_path, sample_library):
     """Numbers are those of mteb's run, but for the six digits it rounds to."""
     names = ["CxcEccvT2T.sample", "CxcEccvI2T.validation.sample"]
     options = ("run", "-m", "org/model", "--output-folder", "theirs", "-v", "0", "--no-co2-tracker", "-t", *names)
@@ -202,7 +203,8 @@ def test_what_mtebs_command_cannot_run_is_said(mteb_command, capsys):
         mteb_command("run", "-m", "org/model", "-t", "CxcEccvT2T")
 
 
-def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path):
+def test_partial_report_is_not_written_as_mteb(tmp_path):
+    """The same holds for a report on other labels, or without a main score of mteb's tasks."""
     task = make_task("t2t", output=tmp_path)
     evaluate(Model(), task)
     (report,) = tmp_path.glob("org__model/*/report.json")
@@ -251,7 +253,7 @@ def test_no_kept_result_passes_for_another(tmp_path):
     assert other.get_score() == other.scores["validation"][0]["main_score"]
 
 
-def test_a_model_of_sentence_transformers_has_the_numbers_of_the_evaluator(tmp_path):
+def test_sentence_transformers_model_scores_as_its_evaluator(tmp_path):
     folder = str(tiny_models.save(tiny_models.clip(), tmp_path / "clip"))
     model = SentenceTransformer(modules=[Transformer(folder)], device="cpu")
     evaluator = CxcEccvEvaluator(split="test", data_dir="sample", images=IMAGES)

@@ -67,7 +67,7 @@ def scores_of(run, library, split, tasks="all"):
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_a_text_model_has_the_numbers_of_its_embeddings(text_model, sample_library, split):
+def test_text_model_scores_like_its_embeddings(text_model, sample_library, split):
     evaluator = CxcEccvEvaluator(split=split, data_dir="sample")
     run = EmbeddingsRun(None, captions_of(text_model, sample_library, split))
     assert evaluator(text_model) == scores_of(run, sample_library, split)
@@ -132,7 +132,7 @@ def test_a_model_of_images_has_all_numbers(image_model, sample_library, split):
     assert headline in found
 
 
-def test_a_model_in_training_trains_on_after_a_call(text_model):
+def test_evaluator_restores_training_mode(text_model):
     text_model.train()[1].eval()
     modes = [module.training for module in text_model.modules()]
     CxcEccvEvaluator("cxc", data_dir="sample")(text_model)

@@ -132,7 +132,7 @@ def test_union_asks_only_searched_queries(world):
     assert both.gallery_ids[both.indices[both.rows == both.query_ids.tolist().index(31)]].tolist() == [1, 3]
 
 
-def test_entailment_labels_are_matched_by_id_else_by_text(world):
+def test_entailment_labels_match_by_id_or_text(world):
     library = world.write()
     pairs = library.split("test").entailment()
     rows, left_out = match_hypotheses(library.split("test"), pairs)
@@ -207,7 +207,7 @@ def test_added_source_counts_where_it_is_named(world, monkeypatch):
         merge(split, "i2t", sources=("coco", "theirs"))
 
 
-def test_ratings_of_the_paper_are_never_left_out_for_a_missing_file(world):
+def test_missing_rating_file_is_an_error(world):
     library = world.write()
     (world.folder / "cxc/sits_test.csv").unlink()
     with pytest.raises(SourceMissing, match="sits_test"):

@@ -57,7 +57,7 @@ def rows_of(config, split, library, options=BuildOptions()):  # noqa: B008 - fro
     return dataset_configs()[config].rows(library.split(split), options).table.to_pylist()
 
 
-def test_mined_pairs_are_weak_positives_with_their_own_source(mined, sample_library):
+def test_mined_pairs_are_weak_positives(mined, sample_library):
     file = mined()
     pairs = dict(some_pairs(sample_library.split("train")))
     without, found = (
@@ -73,7 +73,8 @@ def test_mined_pairs_are_weak_positives_with_their_own_source(mined, sample_libr
     assert {len(row["weak_positives"]) for row in found} == {0, 1}
 
 
-def test_retrieval_has_them_in_both_directions_and_nothing_else_changes(mined):
+def test_mined_pairs_join_retrieval_in_both_directions(mined):
+    """Nothing else in the rows changes."""
     file = mined()
     pairs = set(some_pairs(Library("sample").split("train")))
     without, found = (
@@ -197,7 +198,7 @@ def test_a_dataset_takes_no_weak_positives_of_flickr30k(mined):
         rows_of("pairs", "train", Library("sample", mined=[change_facts(mined(), collection="flickr30k")]))
 
 
-def test_what_is_no_file_of_weak_positives_is_refused(mined, tmp_path):
+def test_malformed_mined_file_is_refused(mined, tmp_path):
     path = tmp_path / "weak.parquet"
     with pytest.raises(SourceMissing, match=r"weak\.parquet: there is no such file .* cxc-eccv mine"):
         read_mined(path)
@@ -218,7 +219,8 @@ def test_what_is_no_file_of_weak_positives_is_refused(mined, tmp_path):
         read_mined(path)
 
 
-def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, tmp_path):
+def test_build_names_the_mined_file_by_hash(mined, tmp_path):
+    """A build without such a file says nothing about mined pairs."""
     file = mined()
     options = BuildOptions(mined=(str(file),))
     common = {"data_dir": "sample", "configs": ["pairs"], "splits": ["train"], "progress": False}
@@ -264,7 +266,7 @@ def test_a_file_of_no_split_is_refused(mined, split):
         build_folder(file.with_name("out"), options=BuildOptions(mined=(str(file),)), data_dir="sample", progress=False)
 
 
-def test_the_cache_of_load_knows_the_file_by_its_content(mined, tmp_path, sample_library):
+def test_cache_depends_on_the_mined_files_content(mined, tmp_path, sample_library):
     file = mined()
     options = BuildOptions(mined=(str(file),))
     key = cache_key(dataset_configs()["pairs"], "sample", options)

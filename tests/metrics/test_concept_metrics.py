@@ -81,7 +81,7 @@ def test_what_needs_no_instances_takes_categories_alone():
     assert non_common_similarity(pairs, lambda names: np.full((2, 2), 0.5)).tolist() == [0.5]
 
 
-def test_an_unknown_area_can_be_counted_but_has_no_size():
+def test_unknown_area_is_counted_without_a_size():
     pairs = one({"dog": np.array([0.1, np.nan])}, DOG)
     assert concept_enumeration(pairs).tolist() == [1.0]
     with pytest.raises(DataError, match="query 7: dog has an instance of unknown area"):
@@ -101,7 +101,7 @@ def test_a_ground_truth_shows_something_and_lengths_agree():
         ConceptPairs(np.array([7]), [DOG, DOG], [DOG])
 
 
-def test_nothing_in_common_or_nothing_apart_has_no_value():
+def test_undefined_concept_metrics_are_nan():
     """Undefined is no number, where 0 would be a good one or a bad one."""
     assert np.isnan(size_disagreement(one(DOG, {})))
     assert np.isnan(non_common_similarity(one(DOG, {}), lambda names: np.eye(len(names))))
@@ -138,7 +138,7 @@ def test_options_of_size_disagreement():
             size_disagreement(one(DOG, DOG), threshold=threshold)
 
 
-def test_no_task_has_them_and_the_error_says_who_does(sample_library, make_run):
+def test_concept_metrics_belong_to_no_task(sample_library, make_run):
     from cxc_eccv.evaluation import evaluate
 
     explaining = [name for name, spec in registry.metrics().items() if spec.explains]

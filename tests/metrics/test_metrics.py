@@ -22,12 +22,12 @@ from cxc_eccv.types import JudgedRanks, PositiveRanks
         ([9, 10, 11, 12, 13, 14, 15, 16], 0.0),
     ],
 )
-def test_map_at_r_on_the_worked_cases_of_eccv_caption(ranks, percent):
+def test_map_at_r_equals_eccv_captions_worked_cases(ranks, percent):
     assert round(100 * map_at_r(PositiveRanks.of([ranks])).item(), 1) == percent
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.0, True, "5", None])
-def test_k_is_a_whole_number_of_at_least_one(k):
+def test_k_is_a_positive_whole_number(k):
     with pytest.raises(InvalidOption, match="whole number of at least 1"):
         recall_at_k(PositiveRanks.of([[1]]), k)
 
@@ -54,7 +54,7 @@ def test_ranks_that_cannot_be_are_named(ranks, n_positives, words):
         PositiveRanks.of(ranks, n_positives=n_positives)
 
 
-def test_the_first_and_the_last_place_of_a_gallery_are_ranks():
+def test_first_and_last_places_are_valid_ranks():
     assert PositiveRanks.of([[1, 100], [1]]).best.tolist() == [1, 1]
 
 
@@ -81,7 +81,7 @@ def test_rsum_is_600_for_a_perfect_run():
 
 
 @pytest.mark.parametrize("name", ["map_at_r", "r_precision", "recall_at_k", "ndcg_at_k"])
-def test_judged_only_and_the_kind_of_ranks_must_fit(name):
+def test_judged_only_option_must_fit_the_ranks(name):
     function = registry.metric(name).function
     with pytest.raises(InvalidOption, match="judged_only"):
         function(PositiveRanks.of([[1]]), judged_only=True)

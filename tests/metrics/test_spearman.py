@@ -29,7 +29,7 @@ def rated(ratings, queries=None):
     return RatedPairs(queries, np.arange(queries.size), ratings)
 
 
-def test_perfect_and_reversed_order_are_exactly_one_and_minus_one(random):
+def test_perfect_order_gives_one_and_reversed_minus_one(random):
     pairs = some_pairs(random)
     assert set(bootstrap_spearman(pairs, pairs.ratings**3, n_samples=20).tolist()) == {1.0}
     assert set(bootstrap_spearman(pairs, -pairs.ratings, n_samples=20).tolist()) == {-1.0}
@@ -48,7 +48,7 @@ def test_equal_to_scipy_on_the_same_draws(levels, score_levels, random):
     assert float(spearman_all_pairs(pairs, scores)) == pytest.approx(everything, abs=1e-12)
 
 
-def test_a_seed_fixes_the_samples_and_another_changes_them(random):
+def test_seed_fixes_the_samples(random):
     pairs = some_pairs(random)
     scores = random.random(N_ROWS)
     first, again, other = (bootstrap_spearman(pairs, scores, 10, seed=seed) for seed in (1, 1, 2))
@@ -63,7 +63,7 @@ def test_fewer_samples_are_the_first_of_more(random):
     assert bootstrap_spearman(pairs, scores, 5).tolist() == bootstrap_spearman(pairs, scores, 50)[:5].tolist()
 
 
-def test_float32_and_integer_scores_are_ranked_as_they_are(random):
+def test_score_types_do_not_change_the_samples(random):
     pairs = some_pairs(random)
     scores = random.integers(0, 9, N_ROWS)
     wide = bootstrap_spearman(pairs, scores.astype(np.float64), 5)
@@ -105,13 +105,13 @@ def test_unusable_ratings_raise(metric, pairs, message):
         metric(pairs, np.linspace(0, 1, pairs.query_ids.size))
 
 
-def test_a_sample_whose_ratings_are_all_equal_raises_and_names_the_sample():
+def test_sample_with_equal_ratings_is_refused():
     pairs = rated([3.0] * 39 + [4.0])
     with pytest.raises(DataError, match=r"bootstrap_spearman, sample \d+: the ratings of all 20 chosen pairs"):
         bootstrap_spearman(pairs, np.arange(40.0))
 
 
-def test_a_sample_whose_similarities_are_all_equal_raises_and_names_the_sample():
+def test_sample_with_equal_similarities_is_refused():
     with pytest.raises(MalformedRun, match=r"sample \d+: the similarities of all 20 chosen pairs are equal"):
         bootstrap_spearman(rated(np.arange(40.0)), np.array([0.5] * 39 + [0.6]))
 
@@ -128,7 +128,7 @@ def test_options_outside_their_range_raise(options):
         bootstrap_spearman(rated(np.arange(8.0)), np.arange(8.0), **options)
 
 
-def test_a_repeated_row_counts_as_often_as_it_is_chosen(random):
+def test_repeated_row_counts_as_often_as_drawn(random):
     pairs = some_pairs(random)
     scores = random.random(N_ROWS)
     rows = np.array([5, 5, 9, 200, 5, 17])
@@ -147,7 +147,7 @@ def pairs_of(sizes):
 
 
 @pytest.mark.parametrize("n_queries", [4, 5, 10, 11, 25_000])
-def test_each_sample_has_half_of_the_queries_once_each(n_queries):
+def test_each_sample_draws_half_the_queries_once(n_queries):
     pairs = pairs_of(np.random.default_rng(0).integers(1, 5, n_queries))
     draws = list(query_draws(pairs, 6))
     assert len(draws) == 6
@@ -156,7 +156,7 @@ def test_each_sample_has_half_of_the_queries_once_each(n_queries):
         assert np.unique(pairs.query_ids[rows]).size == rows.size
 
 
-def test_draws_do_not_depend_on_the_order_of_the_rows():
+def test_draws_ignore_the_order_of_rows():
     pairs = pairs_of([3] * 20)
     order = np.random.default_rng(1).permutation(60)
     moved = RatedPairs(pairs.query_ids[order], pairs.item_ids[order], pairs.ratings[order])
@@ -164,7 +164,7 @@ def test_draws_do_not_depend_on_the_order_of_the_rows():
         assert rows.tolist() == order[moved_rows].tolist()
 
 
-def test_draws_do_not_depend_on_the_order_of_two_ratings_of_one_pair():
+def test_draws_ignore_the_order_of_repeated_ratings():
     queries = np.repeat(np.arange(6), 2)
     items = np.repeat(np.arange(6), 2)
     ratings = np.arange(12.0)

@@ -25,7 +25,7 @@ def top(*ids, query=9):
     return TopK(np.array([query]), np.array([ids]))
 
 
-def test_equations_e1_to_e4_on_a_ranking_read_off_by_hand():
+def test_graded_metrics_equal_equations_e1_to_e4():
     """R = 3: “100% YES”, “100% NO”, “Partially YES”, not asked, “100% YES”; E.4 in E.2 and E.3, then E.1 in both."""
     said = {1: "yes", 2: "no", 3: "partially_yes", 5: "yes"}
     for gain_of, r_precision in (
@@ -40,7 +40,7 @@ def test_equations_e1_to_e4_on_a_ranking_read_off_by_hand():
         assert graded_recall_at_k(top(2, 4), qrels, 2).tolist() == [0]
 
 
-def test_a_pair_without_gain_outside_the_gallery_does_not_count_towards_r():
+def test_unreachable_pair_without_gain_leaves_r_unchanged():
     pairs = {"pair_queries": [9] * 4, "pair_items": [1, 3, 77, 78], "gains": [1, 0.5, 0.5, 0]}
     assert Judgments.from_pairs([9], [1, 2, 3], **pairs).n_relevant.tolist() == [3]
 
@@ -59,7 +59,7 @@ def test_what_is_no_degree_gives_no_number(metric, gains, message):
         metric(top(1, 2), judged(gains))
 
 
-def test_a_gallery_smaller_than_k_is_looked_at_in_full():
+def test_gallery_smaller_than_k_is_used_whole():
     qrels = judged({1: 1.0}, gallery=(1, 2))
     assert entail_at_k(top(2, 1), qrels, 10).tolist() == [0.5]
     assert ndcg_at_k(top(2, 1), qrels, 10).item() == pytest.approx(1 / np.log2(3))
@@ -117,7 +117,7 @@ def test_ndcg_has_no_value_without_a_positive_gain():
         ndcg_at_k(top(1), judged({1: -1.0, 2: 2.0}), 1)
 
 
-def test_entail_at_k_has_no_value_without_a_label_under_leave_out():
+def test_entail_at_k_needs_labels_under_leave_out():
     with pytest.raises(DataError, match="none of the top 2 of query 9 has a label"):
         entail_at_k(top(3, 4, 1), judged({1: 1.0}), 2, "leave_out")
 

@@ -65,7 +65,7 @@ def test_sizes_equal_the_best_of_all_matchings(relative_to, failures, threshold)
     assert threshold is None or not (values > 1).any()
 
 
-def test_of_equal_matchings_the_one_with_fewer_large_differences_counts():
+def test_equal_matchings_prefer_fewer_large_differences():
     """1 to 4 and 3 to 6 differ by as much as 1 to 6 and 3 to 4; the paper's metric is an optimistic one."""
     failure = ({"dog": np.array([0.1, 0.3])}, {"dog": np.array([0.4, 0.6])})
     assert size_disagreement(pair([failure]), "image", 0.4).tolist() == [0.0]

@@ -42,7 +42,7 @@ def test_the_length_of_each_vector_changes_nothing(name, run, sample_library):
     np.testing.assert_equal(measure(scale_each(run), sample_library), measure(run, sample_library))
 
 
-def test_the_similarity_of_a_model_is_found_whatever_the_scale(run):
+def test_similarity_of_model_is_found_at_any_scale(run):
     torch = pytest.importorskip("torch")
     from cxc_eccv.integrations.model_runs import make_run as run_of
 

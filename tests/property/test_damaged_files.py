@@ -50,7 +50,7 @@ def test_damage_is_refused_where_there_are_checksums(name, good, folder, damage)
 @pytest.mark.parametrize("name", TEXT)
 @EXAMPLES
 @given(damage=damages())
-def test_a_text_is_read_as_it_stands_or_refused(name, good, folder, damage):
+def test_damaged_text_is_read_verbatim_or_refused(name, good, folder, damage):
     data = damage(good(name))
     found = outcome(folder / name, data)
     if found is not None:

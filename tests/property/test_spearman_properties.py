@@ -58,7 +58,7 @@ def bootstrapped(pairs, scores):
 
 
 @given(rated_with_scores())
-def test_samples_equal_the_oracle_or_raise_where_it_is_undefined(case):
+def test_samples_equal_the_oracle_or_raise(case):
     pairs, scores = case
     expected = [oracle(pairs.ratings[rows], scores[rows]) for rows in query_draws(pairs, SAMPLES)]
     if None in expected:
@@ -69,7 +69,8 @@ def test_samples_equal_the_oracle_or_raise_where_it_is_undefined(case):
 
 
 @given(rated_with_scores())
-def test_all_pairs_equal_the_oracle_or_raise_where_it_is_undefined(case):
+def test_correlation_of_all_pairs_equals_the_oracle(case):
+    """It raises where the correlation is undefined."""
     pairs, scores = case
     expected = oracle(pairs.ratings, scores)
     if expected is None:
@@ -80,7 +81,7 @@ def test_all_pairs_equal_the_oracle_or_raise_where_it_is_undefined(case):
 
 
 @given(rated_with_scores(), st.sampled_from(MONOTONE))
-def test_a_rising_transform_of_the_similarities_changes_no_bit(case, transform):
+def test_monotone_similarities_give_identical_bits(case, transform):
     pairs, scores = case
     values = bootstrapped(pairs, scores)
     assume(values is not None)

@@ -33,7 +33,7 @@ def ranked(draw, gains):
 
 
 @given(case=ranked(gains=(0.0, 0.5, 1.0, 3.5)), data=st.data())
-def test_ndcg_equals_a_slow_loop_and_stays_within_bounds(case, data):
+def test_ndcg_equals_a_loop_within_bounds(case, data):
     top, judgments, lists = case
     k = data.draw(st.integers(1, top.depth))
     values = ndcg_at_k(top, judgments, k)
@@ -45,7 +45,7 @@ DEGREES = (0.0, 0.25, 0.5, 1.0)
 
 
 @given(case=ranked(gains=DEGREES), data=st.data())
-def test_graded_recall_equals_a_slow_loop_and_rises_with_k(case, data):
+def test_graded_recall_equals_a_loop_and_rises(case, data):
     top, judgments, lists = case
     k = data.draw(st.integers(1, top.depth))
     values = graded_recall_at_k(top, judgments, k)
@@ -75,7 +75,7 @@ def is_even(item):
 
 @pytest.mark.parametrize("unjudged", ["not_entailed", "leave_out", is_even])
 @given(case=ranked(gains=(0.0, 1.0)), data=st.data())
-def test_entail_at_k_equals_a_slow_loop_under_every_policy(unjudged, case, data):
+def test_entail_at_k_equals_a_loop_per_policy(unjudged, case, data):
     top, judgments, lists = case
     k = data.draw(st.integers(1, top.depth))
     slow = [oracles.entail_at_k(ids, labels, k, unjudged) for ids, labels in lists]
@@ -109,7 +109,8 @@ def test_the_classifier_is_asked_for_unlabelled_pairs_alone(case, data):
 
 
 @given(data=st.data(), size=st.integers(1, 5))
-def test_pmrp_averages_three_precisions_and_its_variant_cuts_at_50(data, size):
+def test_pmrp_averages_precisions_with_a_cut_variant(data, size):
+    """PMRP averages over three values of zeta; the variant looks at one, and at 50 items."""
     matches = np.sort(data.draw(st.lists(st.lists(st.integers(1, 90), min_size=3, max_size=3), min_size=size)))
     hits = np.array([[data.draw(st.integers(0, r)) for r in row] for row in matches])
     cut_hits = np.minimum(hits[:, :1], 50)

@@ -114,7 +114,7 @@ def test_precision_is_full_inside_and_restored_outside():
         setattr(matmul, name, before)
 
 
-def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
+def test_low_matmul_precision_does_not_reach_scores():
     """On some processors bfloat16 products would be taken for float32 ones."""
     run = whole_number_run(N_IMAGES, N_CAPTIONS)
     qrels = {"": ("i2t", random_judgments(run, "i2t"))}

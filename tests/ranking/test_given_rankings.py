@@ -72,7 +72,7 @@ def continuations(known, positives, size):
 
 @pytest.mark.parametrize("label", RANK_METRICS)
 @given(data=st.data())
-def test_a_value_is_given_where_every_continuation_has_it(label, data):
+def test_short_ranking_has_a_value_where_unambiguous(label, data):
     """Given where it is known; refused where two continuations differ, or where a cut-off reaches below the ranking."""
     spec, variant = RANK_METRICS[label]
     size = data.draw(st.integers(1, 4))
@@ -111,7 +111,8 @@ def test_needed_depths(label, expected):
     assert needed_depth(spec.function, np.array([1, 48]), **variant).tolist() == expected
 
 
-def test_the_message_names_query_depth_need_and_the_largest_r():
+def test_shallow_ranking_error_names_query_and_depth():
+    """The error names the largest R, to whose depth every ranking should go."""
     run = RankingsRun.from_dicts({70: [1, 2, 3], 80: [4, 5], 90: [6, 7]})
     positives = [1, 9, 8, 4, 6, 7, 6, 1, 2, 3, 4]
     qrels = Judgments.from_pairs([70, 80, 90], range(1, 10), np.repeat([70, 80, 90], [3, 3, 5]), positives)
@@ -127,7 +128,7 @@ def test_the_message_names_query_depth_need_and_the_largest_r():
 @pytest.mark.parametrize(
     ("gallery_size", "advice"), [(None, "the whole gallery and state its size"), (9, "the whole gallery of 9 items")]
 )
-def test_the_message_asks_for_the_size_of_the_gallery_only_where_it_is_unknown(gallery_size, advice):
+def test_error_asks_only_for_unknown_gallery_size(gallery_size, advice):
     known = given_ranks([[2]], [[1, 3]], gallery_size=gallery_size)
     for name in ("map_at_r", "mean_rank"):
         with pytest.raises(RunTooShallow, match=advice):
@@ -135,7 +136,7 @@ def test_the_message_asks_for_the_size_of_the_gallery_only_where_it_is_unknown(g
 
 
 @pytest.mark.parametrize("name", ["median_rank", "mean_rank", "mrr"])
-def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
+def test_best_rank_needs_positive_or_whole_ranking(name):
     function = registry.metric(name).function
     found = given_ranks([[5, 6]], [[6, 99]])
     assert values_at_known_depth(function, found).tolist() == [0.5 if name == "mrr" else 2.0]
@@ -167,7 +168,7 @@ def test_long_tail_needs_no_invisible_items(n_positives):
         values_at_known_depth(rbp, given_ranks([ranking[: needed - 1]], positives, gallery_size=300))
 
 
-def test_no_ranking_is_asked_for_more_than_its_gallery():
+def test_required_depth_never_exceeds_the_gallery():
     """The second query needs a depth of 10 in a gallery of 9."""
     recall = registry.metric("recall_at_k").function
     shallow = given_ranks([[1, 2], [3, 4]], [[5], [5]], gallery_size=[90, 9])

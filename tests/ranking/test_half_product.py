@@ -81,7 +81,7 @@ def test_twin_queries_rank_each_other_first(only_half):
     assert ranks.ties[10] == 1
 
 
-def test_a_gallery_item_that_never_asks_is_ranked_all_the_same(only_half):
+def test_item_that_is_no_query_is_ranked(only_half):
     run, judgments = fives(np.random.default_rng(3).integers(-3, 4, (COUNT, 24)).astype(np.float32))
     asking = judgments.query_ids[judgments.query_ids % 4 > 0]
     chosen = np.isin(judgments.query_ids[judgments.rows], asking)
@@ -97,7 +97,7 @@ def test_a_gallery_item_that_never_asks_is_ranked_all_the_same(only_half):
 
 
 @pytest.mark.parametrize("count", [40, 2_500])
-def test_a_constant_model_gets_a_whole_product_and_the_last_ranks(count):
+def test_constant_model_gets_the_last_ranks(count):
     run, judgments = fives(np.full((count, 9), 0.1, dtype=np.float32))
     ranks = ranked(run).rank(judgments, "t2t")
     assert ranks.best.min() >= count - 1 - judgments.n_positives.max()

@@ -82,7 +82,7 @@ def test_columns_are_counted_as_by_a_loop(height, pairs):
 
 @pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("width", [1, 7, 16, 17, 40])
-def test_every_column_of_a_block_is_counted_however_narrow(width):
+def test_every_column_of_a_block_is_counted(width):
     columns = np.repeat(np.arange(width), np.random.default_rng(width).integers(0, 4, width))
     block, (low, high) = scores_with_ties(70, width), thresholds(columns.size)
     bounds = np.array([0, 33, 70])
@@ -114,13 +114,13 @@ def test_plain_c_counts_as_vectors_do(plain_kernels, monkeypatch):
     for height, pairs in itertools.product([1, 300], ["some columns", "one each", "many each", "uneven"]):
         test_columns_are_counted_as_by_a_loop(height, pairs)
     for width in (1, 7, 16, 17, 40):
-        test_every_column_of_a_block_is_counted_however_narrow(width)
+        test_every_column_of_a_block_is_counted(width)
     for width, height in ((30, 60), (64, 60), (700, 600)):
         test_scores_that_reach_bounds_are_kept_by_column(width, height)
 
 
 @pytest.mark.usefixtures("counted_by")
-def test_more_scores_between_thresholds_than_there_was_room_for_at_first():
+def test_scores_between_thresholds_may_exceed_the_buffer():
     block = np.zeros((50, 64), np.float32)
     zero = np.zeros(64, np.float32)
     one = np.ones(64, np.float32)
@@ -152,7 +152,7 @@ def test_too_many_scores_between_thresholds_are_not_kept():
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 @pytest.mark.parametrize("width", [1, 7, 8, 100, 128, 129, 257, 512, 1000])
-def test_unit_vectors_are_the_same_to_the_last_bit(width, monkeypatch):
+def test_compiled_unit_vectors_equal_numpys_bits(width, monkeypatch):
     random = np.random.default_rng(width)
     vectors = (random.standard_normal((60, width)) * random.choice([1e-20, 1, 1e10], (60, 1))).astype(np.float32)
     vectors[3], vectors[4, ::2] = 0, -0.0
@@ -388,7 +388,7 @@ def test_matches_of_rows_outside_the_scores_are_refused(row):
 
 
 @pytest.mark.usefixtures("counted_by")
-def test_rows_with_too_few_items_have_no_lowest_score():
+def test_rows_with_few_items_lack_lowest_scores():
     scores = np.float32([[0.3, 0.2, -np.inf]])
     items = np.array([[0, 1, -1]])
     classes = np.zeros(2, int)

@@ -46,7 +46,7 @@ def in_shards(queries, ids, vectors, qrels, edges, similarity="dot"):
 
 
 @pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1, 2_500, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
-def test_ranks_of_a_memory_mapped_gallery_equal_those_of_one_in_memory(edges, tmp_path):
+def test_memory_mapped_gallery_ranks_like_one_in_memory(edges, tmp_path):
     queries, ids, vectors, qrels = judged()
     np.save(tmp_path / "gallery.npy", vectors)
     mapped = np.load(tmp_path / "gallery.npy", mmap_mode="r")
@@ -56,7 +56,7 @@ def test_ranks_of_a_memory_mapped_gallery_equal_those_of_one_in_memory(edges, tm
 
 
 @pytest.mark.parametrize("edges", [(0, ITEMS), (0, 777, ITEMS)])
-def test_twins_of_a_positive_tie_in_every_tile_and_shard(edges):
+def test_identical_items_tie_in_every_tile_and_shard(edges):
     random = np.random.default_rng(2)
     queries = Embeddings(np.arange(QUERIES), random.standard_normal((QUERIES, 129)))
     vectors = random.standard_normal((ITEMS, 129)).astype(np.float32)
@@ -91,7 +91,7 @@ def test_items_of_another_fold_do_not_compete(edges):
     assert 0 < found.ranks.size < qrels.indices.size
 
 
-def test_folds_where_a_query_is_left_out_of_its_own_ranking():
+def test_query_is_left_out_within_folds():
     _, ids, vectors, _ = judged(seed=5)
     asking = np.arange(0, ITEMS, 40)
     pairs = np.tile(ids[asking], 2), np.append(ids[asking + 1], ids[(asking + 40) % ITEMS])
@@ -159,7 +159,7 @@ def test_dot_products_outside_float32_are_refused(scale, words):
 
 
 @pytest.mark.parametrize(("scale", "words"), [(1e25, "reach"), (1e-25, "fall to")])
-def test_dot_products_with_the_positives_are_refused_before_they_are_computed(scale, words):
+def test_dot_products_with_positives_are_checked_first(scale, words):
     queries, ids, vectors, qrels = judged()
     queries, positives = (Embeddings(e.ids, (e.vectors + 5) * scale) for e in (queries, Embeddings(ids, vectors)))
     with pytest.raises(MalformedRun, match=rf"{words} .* \(query \d+ with item \d+\)"):

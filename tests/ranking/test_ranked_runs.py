@@ -44,7 +44,7 @@ def test_whole_rankings_with_scores_rank_as_the_vectors(direction, data):
 
 @pytest.mark.parametrize("direction", ["i2t", "t2t"])
 @given(data=st.data(), depth=st.integers(1, 6))
-def test_the_order_is_trusted_where_no_scores_come_with_it(direction, data, depth):
+def test_order_is_trusted_without_scores(direction, data, depth):
     run, judgments = data.draw(strategies.judged_runs(direction))
     lists = ranked_lists(run, direction, scored=False, depth=depth)
     found = ranked(RankingsRun({direction: lists})).rank_all({"task": (direction, judgments)})["task"]
@@ -101,7 +101,7 @@ def test_what_the_run_lacks_is_named():
         ranked(RankingsRun.from_dicts(i2t={1: [7]})).rank_all({"task": ("t2t", qrels)})
 
 
-def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
+def test_rankings_look_up_the_gallery_once(monkeypatch):
     """An id table per query was 95% of the time on top-50 lists of COCO: look-ups must not grow with the queries."""
 
     def looked_up(n_queries):
@@ -121,7 +121,7 @@ def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
     assert looked_up(3) == looked_up(400)
 
 
-def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
+def test_finished_reader_reads_no_more_rankings(monkeypatch):
     """Rankings too short for it are known from the first block on; the other blocks are not even made."""
     monkeypatch.setattr("cxc_eccv.ranking.by_lists.LIST_ITEMS_AT_ONCE", 1)
     run = RankingsRun.from_dicts(i2t={query: [7, 8] for query in range(5)})

@@ -47,7 +47,7 @@ def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("block_size", [None, 1, 37, 64])
-def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_size):
+def test_all_directions_and_folds_share_one_product(block_size):
     run = whole_number_run(70, 260, seed=1)
     i2t, t2i = (random_judgments(run, direction, seed=2) for direction in ("i2t", "t2i"))
     folds, back = ({"query_folds": each.query_ids % 3, "gallery_folds": each.gallery_ids % 3} for each in (i2t, t2i))
@@ -65,7 +65,7 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
         assert ranks[name].n_positives.tolist() == judgments.n_positives.tolist()
 
 
-def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
+def test_t2i_needs_no_second_product(monkeypatch):
     run = whole_number_run(70, 260, seed=4)
     monkeypatch.setattr("cxc_eccv.ranking.by_vectors.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
@@ -103,7 +103,7 @@ def test_identical_images_tie_in_the_shared_product(block_size):
     assert ranks["t"].ties.tolist() == [2] * 400
 
 
-def test_a_constant_model_ranks_every_positive_last_in_both_directions():
+def test_constant_model_ranks_every_positive_last():
     run = EmbeddingsRun(*(Embeddings(np.arange(count), np.full((count, 33), 0.1)) for count in (2_000, 3_000)))
     requests = {
         "i": ("i2t", Judgments.from_pairs(np.arange(2_000), np.arange(3_000), np.arange(2_000), np.arange(2_000))),
@@ -135,7 +135,7 @@ def test_a_zero_vector_has_no_cosine():
     assert ranked(run).rank_all(queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
 
 
-def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
+def test_run_is_ranked_by_its_own_similarity():
     run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]), similarity="dot")
     judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
     assert ranked(run).rank(judgments, "i2t").ranks.tolist() == [2]
@@ -215,7 +215,7 @@ def test_dot_products_that_vanish_in_float32_are_refused(lengths, zeros):
         ranked(run, Options(similarity="dot")).rank_all(requests)
 
 
-def test_dot_products_within_one_modality_that_vanish_are_refused():
+def test_underflowing_dot_products_within_images_are_refused():
     run = EmbeddingsRun(Embeddings([1, 3], np.full((2, 2), 1e-18)), None)
     judgments = Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True)
     with pytest.raises(MalformedRun, match="fall to"):
@@ -258,7 +258,7 @@ def test_brackets_hold_the_score_of_every_product(width):
     assert np.abs(high - exact).max() < 1e-3 * width
 
 
-def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
+def test_copies_score_alike_despite_rounding_by_position(monkeypatch):
     def multiply(left, right, out):
         out[:] = left @ right + np.arange(right.shape[1])
 
@@ -268,7 +268,7 @@ def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
     assert block.tolist() == [[4.0] * 7 + [-np.inf]] * 3
 
 
-def test_find_leaders_tells_rows_apart_that_share_a_hash(monkeypatch):
+def test_find_leaders_separates_rows_with_equal_hashes(monkeypatch):
     monkeypatch.setattr("cxc_eccv.ranking.scores.hash_rows", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert find_leaders(rows).tolist() == [0, 1, 0, 3, 1]
@@ -276,7 +276,7 @@ def test_find_leaders_tells_rows_apart_that_share_a_hash(monkeypatch):
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
 @pytest.mark.parametrize("reach", [0.01, 0.3])
-def test_counts_do_not_depend_on_when_a_pairs_score_is_known(order, reach):
+def test_counts_do_not_depend_on_block_order(order, reach):
     random = np.random.default_rng(3)
     scores = np.round(random.random((30, 16)), 1).astype(np.float32)  # many ties
     columns = np.arange(16).repeat(2)

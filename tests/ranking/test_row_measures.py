@@ -36,7 +36,7 @@ def test_a_constant_model_has_its_judged_items_last():
 
 
 @pytest.mark.parametrize("others", ["i2t", "t2i"])
-def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(others, monkeypatch):
+def test_shallow_and_deep_readers_share_one_product(others, monkeypatch):
     """Columns of the shared product are never whole: what looks deep needs them as rows."""
     random = np.random.default_rng(0)
     run = EmbeddingsRun(
@@ -59,7 +59,7 @@ def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(ot
 
 @pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("case", ["kept", "constant", "too many", "guessed too high"])
-def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(case, monkeypatch):
+def test_shared_product_finds_the_same_plausible_matches(case, monkeypatch):
     """Ties and all; where what is kept of the columns does not do, their direction is read again as rows."""
     random = np.random.default_rng(0)
     images, captions = (random.integers(-3, 4, (n, 6)).astype(np.float32) + 0.25 for n in (700, 900))
@@ -84,7 +84,7 @@ def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(ca
         assert np.any(alone.ties > 0)
 
 
-def test_readers_of_columns_get_rows_where_scores_are_all_alike():
+def test_constant_scores_make_column_readers_use_rows():
     run = constant_run(700, 400)
     ids = {"i2t": (run.images.ids, run.captions.ids), "t2i": (run.captions.ids, run.images.ids)}
     judged = {name: Judgments.from_pairs(*both, both[0], both[1][np.arange(both[0].size) % both[1].size])
@@ -97,7 +97,8 @@ def test_readers_of_columns_get_rows_where_scores_are_all_alike():
         assert (ranks[name].ranks == one.gallery_ids.size).all()
 
 
-def test_rankings_cut_short_serve_as_far_as_they_go():
+def test_short_rankings_are_used_to_their_depth():
+    """A metric that looks deeper is refused."""
     run = RankingsRun.from_dicts(i2t={1: [30, 10, 20], 2: [20, 10, 30]})
     qrels = Judgments.from_pairs([1, 2], [10, 20, 30, 40], [1, 2], [10, 20])
     assert ranked(run).find_top(qrels, "i2t", 3).ids.tolist() == [[30, 10, 20], [20, 10, 30]]
@@ -112,7 +113,7 @@ def test_rankings_cut_short_serve_as_far_as_they_go():
         ranked(run).find_top(Judgments.from_pairs([1, 2, 3], [10], [1, 2, 3], [10] * 3), "i2t", 1)
 
 
-def test_items_of_a_ranking_outside_the_gallery_and_the_query_itself_are_left_out():
+def test_foreign_items_and_the_query_are_left_out():
     run = RankingsRun.from_dicts(t2t={10: [10, 99, 30, 20]})
     qrels = Judgments.from_pairs([10], [10, 20, 30], [10], [20], without_self=True)
     assert ranked(run).find_top(qrels, "t2t", 5).ids.tolist() == [[30, 20]]
@@ -131,7 +132,7 @@ def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason="no compiler was at hand when the package was installed")
-def test_a_gallery_without_a_row_in_the_sample_is_kept_whole():
+def test_gallery_without_a_sampled_row_is_kept():
     best = BestOfColumns(np.array([2, 0]), np.zeros((3, 2), np.float32), np.zeros(0, np.int64), 3)
     best.read(np.arange(8, dtype=np.float32).reshape(4, 2), np.array([5, -1, 6, 7]))
     assert best.complete

@@ -68,7 +68,7 @@ def test_the_other_pairs_change_no_bit(width, random):
         assert ranked(run).compare(part, "i2t").tobytes() == whole[-size:].tobytes()
 
 
-def test_pairs_of_identical_vectors_tie_in_either_order_and_at_every_place(random):
+def test_pairs_of_identical_vectors_tie_everywhere(random):
     vectors = random.normal(size=(90, 101)).astype(np.float32)
     vectors[1::3], vectors[2::3] = vectors[1], vectors[2]
     run = EmbeddingsRun(None, Embeddings(CAPTIONS, vectors))
@@ -88,7 +88,7 @@ def test_copies_have_a_cosine_of_exactly_one(random, scale):
     assert set(ranked(run).compare(rated, "t2t").tolist()) == {1.0}
 
 
-def test_a_run_in_another_order_gives_the_same_bits(random):
+def test_order_of_the_run_changes_no_bit(random):
     run = random_run(random)
     rated = random_pairs(random, CAPTIONS, CAPTIONS)
     order = random.permutation(CAPTIONS.size)

@@ -62,7 +62,7 @@ def test_every_rated_pair_is_judged(real_library, direction, queries, pairs):
         assert qrels.gains[entry] == ratings[pair]
 
 
-def test_entail_at_k_equals_a_loop_over_the_labels(real_library):
+def test_entail_at_k_equals_a_loop_over_labels(real_library):
     """Ground truth is always entailed; a label 0 is a caption that CxC rated under 3 and nobody else accepted."""
     labels = entailment_labels(real_library.split("test"))
     assert labels.query_ids.size == 5_000

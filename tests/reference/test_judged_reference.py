@@ -58,7 +58,8 @@ def test_per_query_values_equal_ir_measures(judged, name, parameters, measure, w
 
 
 @pytest.mark.parametrize("variant", ["b", "c"])
-def test_tau_and_its_draws_equal_scipy_on_pairs_that_repeat(variant):
+def test_kendall_tau_equals_scipy_on_repeated_pairs(variant):
+    """The draws of the bootstrap equal SciPy too."""
     spec = metric(f"kendall_tau_{variant}")
     random = np.random.default_rng(0)
     compared = 0

@@ -85,7 +85,7 @@ def test_pmrp_equals_a_slow_loop_over_category_sets(real_library, direction, spl
 
 @pytest.mark.filterwarnings("ignore:failed to import `ujson`")
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_r_precision_of_matches_equals_the_eccv_caption_package(real_library, direction):
+def test_r_precision_equals_the_eccv_caption_package(real_library, direction):
     peer = pytest.importorskip("eccv_caption._metrics", reason="the eccv_caption package is not installed")
     run = whole_number_run(real_library, "test")
     sides = [getattr(run, side) for side in SIDES[direction]]

@@ -82,7 +82,7 @@ def printed_table_5():
     return table
 
 
-def test_table_5_is_reproduced_to_two_decimals_but_for_four_entries_of_pmrp():
+def test_table_5_is_reproduced_except_four_pmrp_entries():
     found = published_agreement()
     assert (found.metrics, len(found.models)) == (HEADLINES, 25)
     printed = printed_table_5()
@@ -93,7 +93,7 @@ def test_table_5_is_reproduced_to_two_decimals_but_for_four_entries_of_pmrp():
     assert np.count_nonzero(np.triu(np.round(found.tau, 2) == printed, 1)) == 62
 
 
-def test_the_four_entries_come_from_one_tie_in_table_4():
+def test_one_tie_in_table_4_explains_four_entries():
     """Table 4 prints one PMRP for two models; with VSE infinity above PCME, all 66 entries are the printed ones."""
     table = eccv_caption_table()
     scores = {key: table.scores_of(key) for key in HEADLINES}
@@ -117,13 +117,13 @@ def test_means_over_directions_are_printed_in_table_4():
         assert shown == line.split(), model
 
 
-def test_rsum_of_the_printed_recalls_is_table_4_s_to_its_one_decimal():
+def test_sum_of_printed_recalls_is_table_4s_rsum():
     rsum = eccv_caption_table().scores_of("coco_1k/rsum")
     for row in packaged_rows("eccv_caption_models_table4.csv"):
         assert rsum[row["model"]] == pytest.approx(float(row["rsum"]), abs=0.0501)
 
 
-def test_pmrp_per_direction_contradicts_table_4_for_the_last_two_groups():
+def test_pmrp_per_direction_contradicts_table_4():
     """Why PMRP is taken from Table 4 alone."""
     pmrp = {row["model"]: float(row["pmrp"]) for row in packaged_rows("eccv_caption_models_table4.csv")}
     rows = packaged_rows("eccv_caption_models.csv")
@@ -135,7 +135,7 @@ def test_pmrp_per_direction_contradicts_table_4_for_the_last_two_groups():
     assert not any("pmrp" in key and key.count("/") == 2 for key in eccv_caption_table().keys)
 
 
-def test_the_tables_hold_the_first_and_last_rows_of_the_papers():
+def test_tables_hold_the_papers_first_and_last_rows():
     table = eccv_caption_table()
     assert (len(table.models), table.models[0], table.models[-1]) == (25, "VSE0", "PVSE K=1, hardest negatives")
     assert table.scores_of("eccv_caption/i2t/map_at_r")["VSE0"] == 0.1492
@@ -176,7 +176,7 @@ def test_table_of_pcme_plus_plus_holds_its_rows():
     ("theirs", "ours", "figures"),
     [("CLIP ViT-B/32 (zero-shot)", "CLIP ViT-B/32", 6), ("BLIP", "BLIP", 2), ("VinVL", "VinVL", 2)],
 )
-def test_shared_rows_of_pcme_plus_plus_equal_eccv_captions(theirs, ours, figures):
+def test_shared_pcme_plus_plus_rows_equal_eccv_captions(theirs, ours, figures):
     """The figures are second hand: what two papers print must agree to its one decimal."""
     scores = [score for score in printed_table("pcme_plus_plus").scores if score.model == theirs]
     assert len(scores) == figures
@@ -207,7 +207,7 @@ def test_open_clips_table_is_its_file():
         assert table.scores_of(key) == {model: float(row[column]) for model, row in original.items()}
 
 
-def test_open_clip_counts_hits_of_the_karpathy_test_splits():
+def test_open_clip_counts_hits_of_karpathy_splits():
     """Its shares are whole numbers of 5,000 COCO images, 1,000 Flickr30k images and 5,000 Flickr30k captions.
 
     CLIP's three checkpoints have the recalls that ECCV Caption prints, up to 0.12 points, six of 5,000 images: any of

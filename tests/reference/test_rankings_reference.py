@@ -31,7 +31,7 @@ def peer():
     return eccv_caption.Metrics()
 
 
-def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library, eccv_rankings, peer):
+def test_eccv_query_dicts_score_like_the_package(real_library, eccv_rankings, peer):
     i2t, t2i = eccv_rankings
     theirs = peer.compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
     options = {"data_dir": real_library, "confidence": None, "metrics": ["map_at_r", "r_precision", "recall_at_k"]}

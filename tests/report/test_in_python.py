@@ -67,7 +67,7 @@ def test_csv_has_the_rows_of_the_data_frame(report):
     assert frame["low"].equals(wanted["low"])
 
 
-def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
+def test_report_repr_is_short_and_report_pickles(report):
     named = dataclasses.replace(report, provenance=dataclasses.replace(report.provenance, model="CLIP"))
     scored = len({result.task for result in report.results})
     assert repr(named) == f"<Report of CLIP: {len(report.results)} results of {scored} tasks, test split>"
@@ -108,7 +108,7 @@ def test_a_frame_has_a_row_per_result(report):
     assert (list(empty.columns), len(empty)) == (names, 0)
 
 
-def test_what_is_saved_is_the_folder_of_the_command_line(saved, sample_library, tmp_path, capsys):
+def test_saved_report_equals_the_commands_folder(saved, sample_library, tmp_path, capsys):
     """Query by query, and with the queries to look at; only the command stands in one of them alone."""
     ce.save_embeddings(tmp_path / "model.npz", near_run(sample_library))
     with pytest.raises(SystemExit):
@@ -136,7 +136,7 @@ def test_what_is_loaded_is_what_was_saved(report, saved, sample_content, tmp_pat
         assert (tmp_path / "again" / name).read_bytes() == (saved / name).read_bytes()
 
 
-def test_a_report_without_values_of_queries_comes_back_without(report, tmp_path):
+def test_report_without_query_values_is_read_back(report, tmp_path):
     bare = dataclasses.replace(report, per_query=None, examples=None)
     bare.save(tmp_path / "bare")
     loaded = ce.load_report(tmp_path / "bare")

@@ -139,7 +139,7 @@ def test_page_shows_marked_values_and_models_heavier():
 
 
 @pytest.mark.parametrize(("samples", "shown"), [(200, "0.010"), (998, "0.003"), (10_000, "<0.001")])
-def test_p_value_at_its_floor_is_an_upper_bound(samples, shown):
+def test_smallest_p_value_is_shown_as_upper_bound(samples, shown):
     least = Decimal(2) / (samples + 1)
     bound = least.quantize(Decimal("0.001"), ROUND_CEILING)
     assert shown in (f"{bound}", f"<{bound}")

@@ -85,7 +85,7 @@ def test_nothing_is_loaded_from_elsewhere(html, page):
     assert {one["attrs"]["href"][0] for one in page.all("a")} == {"#"}
 
 
-def test_its_structure_is_sound_and_its_language_is_named(page):
+def test_page_structure_is_sound_with_a_language(page):
     page.assert_sound()
     assert page.all("html")[0]["attrs"]["lang"] == "en"
     assert page.all("a")[0]["attrs"]["href"] == "#main"
@@ -103,7 +103,7 @@ def test_tables_and_charts_speak(page):
         assert scrolling["attrs"]["aria-label"]
 
 
-def test_the_headline_has_main_metrics_and_recall_at_1(sample_content, page):
+def test_headline_has_main_metrics_and_recall_at_1(sample_content, page):
     """Fractions alone, as they share an axis; the tasks stand in the order of their cards."""
     headline = Page(*sample_content).headline
     scored = {(key.split("/")[0], key.rpartition("/")[2]) for key in sample_content[0].scores}
@@ -200,7 +200,7 @@ def luminance(colour):
     return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_images_have_a_text_and_absent_ones_a_frame(sample_content):
+def test_images_have_alt_text_and_missing_ones_frames(sample_content):
     report, examples = sample_content
     files = sorted({row["item_file"] for row in examples.to_pylist() if row["item_file"]})
     text = render_html(Page(report, examples), dict.fromkeys(files[1:], PIXEL))
@@ -211,7 +211,7 @@ def test_images_have_a_text_and_absent_ones_a_frame(sample_content):
     assert "1 of " in text
 
 
-def test_a_query_shows_verdict_and_labels_of_every_item(sample_content, page):
+def test_query_shows_verdict_and_labels_of_items(sample_content, page):
     cards = example_cards(sample_content[1])
     items = [one for one in page.all("li") if one["attrs"].get("class") in ("linked", "other", "rejected", "unjudged")]
     expected = [item for card in cards for item in card.items]
@@ -234,7 +234,7 @@ def test_verdicts_in_words(sample_content):
     assert {item.kind for item in items} == {"linked", "other", "rejected", "unjudged"}
 
 
-def test_a_report_without_values_of_queries_or_results_says_so():
+def test_page_says_when_queries_or_results_are_missing():
     rows = (Result("coco_5k", "i2t", "recall_at_1", 0.5, 9),)
     for results, told in ((rows, "Not scored"), ((), "No task could be scored")):
         skipped = {"cxc/i2t": "the run has no images"}
@@ -275,7 +275,7 @@ def test_a_name_stays_in_its_code_span(name):
     assert page.all("script") == []
 
 
-def test_pages_mark_numbers_by_a_judge_wherever_they_stand():
+def test_pages_mark_judged_numbers_everywhere():
     judged = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
     shown = Page(Report((judged, Result("coco_5k", "i2t", "recall_at_1", 0.5, 60))))
     page = Parsed(render_html(shown))

@@ -50,7 +50,7 @@ def test_bins_count_every_query_once(report):
         assert sum(counts) == len(own)
 
 
-def test_rankings_cut_short_have_queries_that_are_not_found():
+def test_short_rankings_have_queries_not_found():
     ranks = {"coco_5k/i2t": {1: 3, 2: None, 3: 7}}
     report = report_of_ranks(ranks, run={"directions": {"i2t": {"shallowest": 8}}})
     found = best_ranks(report)
@@ -93,7 +93,8 @@ def test_labels_that_an_earlier_task_has_add_nothing():
     assert all(list(row.added) == ["coco_5k", "cxc_rated", "eccv_caption"] for row in rows)
 
 
-def test_which_tasks_rank_under_other_labels_follows_from_what_they_declare(monkeypatch):
+def test_label_tasks_follow_from_the_declared_sources(monkeypatch):
+    """Another task whose labels are the links of COCO alone is not one of them."""
     mine = replace(tasks()["coco_5k"], name="mine", label_sources=("coco", "entailment"))
     smaller = replace(mine, name="smaller", label_sources=("coco",))
     monkeypatch.setattr("cxc_eccv.report.best_ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
@@ -120,7 +121,8 @@ def test_the_most_label_dependent_and_the_worst_queries():
     assert len({one.query_id for one in chosen}) == len(chosen)
 
 
-def test_of_queries_that_only_other_labels_find_the_best_come_first():
+def test_queries_found_under_other_labels_are_sorted():
+    """Of queries that other labels alone find, those with the best ranks come first."""
     ranks = {"coco_5k/i2t": dict.fromkeys(range(9)) | {9: 1}, "cxc/i2t": {query: 9 - query for query in range(9)}}
     chosen = [one for one in choose_queries(best_ranks(report_of_ranks(ranks)), "i2t") if one.group != "plain"]
     assert [(one.query_id, one.coco_rank, one.best_rank) for one in chosen[:3]] == [
@@ -136,7 +138,8 @@ def test_of_queries_that_only_other_labels_find_the_best_come_first():
     ]
 
 
-def test_a_query_is_worst_only_if_it_is_wrong_and_plain_ones_are_spread_evenly():
+def test_only_wrong_queries_are_worst():
+    """Plain queries are spread evenly over the split."""
     chosen = choose_queries(best_ranks(report_of_ranks({"coco_5k/i2t": dict.fromkeys(range(30), 1)})), "i2t")
     assert [(one.group, one.query_id) for one in chosen] == [("plain", query) for query in (3, 10, 18, 25)]
     few = choose_queries(best_ranks(report_of_ranks({"coco_5k/i2t": {5: 1, 6: 1}})), "i2t")

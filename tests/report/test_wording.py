@@ -83,6 +83,6 @@ def test_a_deviation_stands_beside_its_value():
     assert (wording.value_text(shown), wording.interval_text(shown)) == ("0.735 ±\xa00.004", "0.727 to\xa00.742")
 
 
-def test_a_curve_goes_from_1_to_the_deepest_on_a_logarithmic_axis():
+def test_recall_curve_uses_a_logarithmic_axis():
     curve = Curve("i2t", np.array([1, 10, 100]), np.array([0.5, 0.75, 1.0]), ())
     assert line_chart("cxc", {"cxc": [curve]}).lines[0].points == "32.0,102.0 160.0,57.0 288.0,12.0"

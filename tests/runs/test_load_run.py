@@ -131,7 +131,7 @@ def test_npz_files_are_told_apart(tmp_path):
     assert scores.facts().file == "s.npz"
 
 
-def test_the_direction_is_an_option_where_the_file_does_not_say_it(tmp_path):
+def test_direction_option_is_used_where_file_has_none(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps(T2I))
     assert as_dicts(load_run(tmp_path / "run.json", direction="t2i")) == {"t2i": T2I}
     pq.write_table(pa.table({"query_id": [30], "item_ids": [[4, 5]]}), tmp_path / "t2i.parquet")
@@ -161,7 +161,7 @@ def parquet_of(path, queries, item, metadata):
     return path
 
 
-def test_rankings_of_one_model_say_what_it_is_called(tmp_path):
+def test_rankings_of_one_model_carry_its_name(tmp_path):
     one = parquet_of(tmp_path / "i2t.parquet", 1, 7, {"model": NAME})
     other = parquet_of(tmp_path / "t2i.parquet", 7, 1, None)
     run = load_run(one, other)

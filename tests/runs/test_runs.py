@@ -42,7 +42,8 @@ def test_floating_types_become_float32(save, dtype):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_vectors_of_altered_sentences_and_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
+def test_runs_with_altered_sentences_are_read_back(tmp_path, suffix):
+    """Equal runs give equal bytes."""
     random = np.random.default_rng(0)
     run = EmbeddingsRun(
         Embeddings(IMAGES, random.standard_normal((2, 5))), Embeddings(CAPTIONS, random.standard_normal((3, 5)))
@@ -98,7 +99,7 @@ def test_bfloat16_is_read_exactly(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 @pytest.mark.parametrize("similarity", [None, "cosine", "dot"])
-def test_a_file_says_which_similarity_it_is_meant_for(suffix, similarity, tmp_path):
+def test_file_keeps_the_similarity_of_the_run(suffix, similarity, tmp_path):
     path = tmp_path / f"run{suffix}"
     save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]]), similarity=similarity))
     assert load_embeddings(path).similarity == similarity
@@ -113,7 +114,7 @@ def test_run_may_have_one_side(save):
     np.testing.assert_array_equal(run.captions.ids, CAPTIONS)
 
 
-def test_small_value_beside_a_large_one_is_no_fault():
+def test_tiny_value_beside_a_large_one_is_accepted():
     assert Embeddings([4], [[1e-60, 1]]).vectors[0, 1] == 1
 
 

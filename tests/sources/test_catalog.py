@@ -48,7 +48,8 @@ def write(folder, text):
     return path
 
 
-def test_the_official_catalog_is_pinned_and_takes_what_it_does_not_say_from_group_and_archive():
+def test_official_catalog_is_pinned_and_inherits_group_fields():
+    """What an entry does not say is taken from its group or its archive."""
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
     for entry in load_catalog():
@@ -70,7 +71,8 @@ def test_only_these_downloads_have_no_published_hash():
     assert len(set(paths)) == len(paths)
 
 
-def test_every_citation_is_bibtex_under_its_own_key_and_a_group_s_paper_comes_first():
+def test_every_citation_is_bibtex_under_its_key():
+    """A group's own paper comes first."""
     for key, text in load_catalog().citations.items():
         assert re.match(rf"@\w+\{{{key},\n", text)
         assert text.count("{") == text.count("}")
@@ -85,7 +87,7 @@ def test_an_unknown_name_suggests_the_nearest(lookup, name, near):
         getattr(load_catalog(), lookup)(name)
 
 
-def test_a_catalog_is_read_again_when_the_file_changes(tmp_path):
+def test_changed_catalog_is_read_again(tmp_path):
     path = write(tmp_path, MINIMAL)
     assert load_catalog(path).entry("a").sha256 is None
     write(tmp_path, MINIMAL.replace('url = "https://example.org/a.csv"', f'sha256 = "{"0" * 64}"'))
@@ -142,7 +144,7 @@ def test_a_malformed_catalog_names_file_key_and_fault(tmp_path, old, new, messag
     assert str(caught.value).startswith(str(path))
 
 
-def test_a_catalog_that_is_not_text_or_not_there(tmp_path):
+def test_missing_or_undecodable_catalog_is_refused(tmp_path):
     (tmp_path / "catalog.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(MalformedSource, match="UTF-8 text"):
         load_catalog(tmp_path / "catalog.toml")
@@ -150,7 +152,7 @@ def test_a_catalog_that_is_not_text_or_not_there(tmp_path):
         load_catalog(tmp_path / "absent.toml")
 
 
-def test_the_legal_files_name_every_source_and_this_version():
+def test_legal_files_name_every_source_and_version():
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
     catalog = load_catalog()
     for group in catalog.groups.values():
@@ -183,7 +185,7 @@ def test_the_sentence_names_split_and_edition(data, collection, sentence):
     assert describe_data(DataFacts(**data), "test", collection) == sentence
 
 
-def test_the_sample_has_as_many_drawings_as_the_sentence_says(sample_library):
+def test_sample_size_is_what_the_sentence_says(sample_library):
     sizes = {split: sample_library.split(split).image_ids.size for split in sample_library.splits}
     assert sizes == DRAWINGS
     assert describe_data(DataFacts(edition="sample")) == "embedded sample (190 drawings): not results on COCO"

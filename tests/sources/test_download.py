@@ -115,7 +115,7 @@ def site(tmp_path, monkeypatch):
     thread.join()
 
 
-def test_file_is_downloaded_once_with_progress_on_standard_error(site, capsys):
+def test_file_is_downloaded_once_with_progress_on_stderr(site, capsys):
     site.serve(whole())
     assert fetch("sts_val", site.folder) == site.fetch() == locate("sts_val", site.folder) == site.target
     assert site.target.read_bytes() == BODY
@@ -166,7 +166,8 @@ def test_two_who_need_a_file_download_it_once(site):
     assert len(site.requests) == 1
 
 
-def test_file_without_published_hash_is_pinned_when_it_arrives(site):
+def test_unpublished_hash_is_pinned_at_download(site):
+    """Other content is refused from then on."""
     site.serve(whole(), known_hash=False)
     site.fetch()
     assert site.left() == ["cxc/sts_val.csv", "cxc/sts_val.csv.sha256"]
@@ -194,7 +195,7 @@ def bundle(**members):
     return buffer.getvalue()
 
 
-def test_members_of_an_archive_are_extracted_from_one_download(site):
+def test_archive_members_come_from_one_download(site):
     site.serve_archive(bundle(one=b"1", two=BODY), {"one": b"1", "two": BODY})
     assert [site.fetch(name).read_bytes() for name in ("one", "two")] == [b"1", BODY]
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256", "cxc/one.json", "cxc/two.json"]

@@ -46,7 +46,7 @@ def put(folder, path, data=CONTENT):
     return target
 
 
-def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path, monkeypatch):
+def test_data_dir_option_overrides_the_environment_variable(tmp_path, monkeypatch):
     one = mirror(tmp_path / "one")
     two = mirror(tmp_path / "two")
     first = put(one, "cxc/sts_val.csv")
@@ -56,7 +56,7 @@ def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path, monkeypatch
     assert fetch("sts_val", two) == second
 
 
-def test_a_gzipped_twin_serves_and_the_plain_file_wins(tmp_path):
+def test_plain_file_is_preferred_to_its_gzip(tmp_path):
     folder = mirror(tmp_path / "data")
     twin = put(folder, "cxc/sts_val.csv.gz", gzip.compress(CONTENT))
     assert fetch("sts_val", folder) == twin
@@ -88,7 +88,7 @@ def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path, data, messag
         assert call("sts_val", folder, allow_modified=True) == path
 
 
-def test_a_mirror_rules_by_its_own_catalog_or_the_official_one(tmp_path):
+def test_mirror_uses_its_own_or_the_official_catalog(tmp_path):
     path = put(tmp_path / "data", "cxc/sts_val.csv")
     with pytest.raises(HashMismatch, match="is truncated: found 44 bytes, expected 3,092,201") as caught:
         fetch("sts_val", tmp_path / "data")
@@ -99,7 +99,8 @@ def test_a_mirror_rules_by_its_own_catalog_or_the_official_one(tmp_path):
     assert [item.name for item in path.parent.iterdir()] == ["dataset_coco.json"]
 
 
-def test_a_mirror_that_lacks_the_file_falls_back_to_the_cache(tmp_path):
+def test_file_missing_in_mirror_comes_from_cache(tmp_path):
+    """A modified file in the cache is refused, even where modified data are allowed."""
     folder = mirror(tmp_path / "data")
     cached = put(tmp_path / "cache", "cxc/sts_val.csv")
     assert fetch("sts_val", folder) == cached
@@ -108,7 +109,7 @@ def test_a_mirror_that_lacks_the_file_falls_back_to_the_cache(tmp_path):
         fetch("sts_val", folder, allow_modified=True)
 
 
-def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
+def test_other_edition_never_uses_cache_or_download(tmp_path):
     folder = mirror(tmp_path / "data", "mine", ("sts_val", "sts_test"))
     path = put(folder, "cxc/sts_val.csv")
     put(tmp_path / "cache", "cxc/sts_test.csv")
@@ -143,7 +144,8 @@ def test_the_sample_is_found_whole(monkeypatch):
         ({"HF_HUB_OFFLINE": "true"}, None, "HF_HUB_OFFLINE=true"),
     ],
 )
-def test_offline_says_where_to_get_the_file_and_where_to_put_it(tmp_path, monkeypatch, variables, option, reason):
+def test_offline_error_says_where_to_get_files(tmp_path, monkeypatch, variables, option, reason):
+    """It also says where to put the file."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "data").mkdir()
@@ -166,7 +168,7 @@ def test_offline_says_where_to_get_the_file_and_where_to_put_it(tmp_path, monkey
         ("entailment_val", ["it is a file of your own", "entailment/entailment_val.jsonl"]),
     ],
 )
-def test_what_is_missing_is_explained_in_its_own_way(name, parts):
+def test_each_missing_source_has_its_own_explanation(name, parts):
     with pytest.raises(SourceMissing) as caught:
         fetch(name, offline=True)
     for part in parts:
@@ -201,7 +203,8 @@ def test_states(tmp_path):
     assert state(catalog.entry("sts_test"), alone) == "not in edition"
 
 
-def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path):
+def test_cached_file_is_pinned_at_first_use(tmp_path):
+    """Other content is refused from then on."""
     path = put(tmp_path / "cache", "coco/dataset_coco.json", b"{}")
     assert locate("karpathy_coco") == path
     record = path.with_name("dataset_coco.json.sha256")
@@ -212,7 +215,7 @@ def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path):
 
 
 @pytest.mark.skipif(MIRROR in {"", "sample"}, reason="CXC_ECCV_DATA names no mirror of the real data")
-def test_every_file_of_the_real_mirror_is_what_the_catalog_says():
+def test_files_of_the_real_mirror_match_the_catalog():
     found = {entry.name: entry for entry in find_catalog(MIRROR) if locate(entry.name, MIRROR)}
     assert {"sts_val", "sits_test", "eccv_image_to_caption", "karpathy_test", "pcme_coco_train_ids"} <= found.keys()
     for name, entry in found.items():

@@ -35,7 +35,7 @@ def test_what_is_written_is_read(tmp_path, sample_library):
     assert (found.name, found.split) == ("mine", "test")
 
 
-def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file):
+def test_label_file_is_ordered_between_papers_and_machines(file):
     library = Library("sample", labels=[file])
     assert list(list_sources(library)) == [*list(label_sources())[:-1], "mine", "mined"]
     assert "mine" not in list_sources(Library("sample"))
@@ -56,7 +56,8 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     assert replace(found, origin=origin).summary == replace(found.summary, **origin)
 
 
-def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):
+def test_label_file_judges_pairs_in_both_directions(file, sample_library):
+    """Other directions and other splits get nothing from it."""
     library = Library("sample", labels=[file])
     pairs = read_labels(file).table
     asked = set(zip(pairs["image_id"].to_pylist(), pairs["caption_id"].to_pylist(), strict=True))
@@ -76,7 +77,7 @@ def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_librar
     assert "mine" not in merge(library.split("validation"), "i2t").sources
 
 
-def test_people_may_contradict_and_the_latest_decides_under_override(tmp_path, sample_library):
+def test_override_policy_follows_the_latest_contradicting_label(tmp_path, sample_library):
     content = sample_library.split("test")
     own = (int(content.caption_image_ids[0]), int(content.caption_ids[0]))
     other = (int(content.image_ids[1]), int(content.caption_ids[0]))
@@ -105,7 +106,7 @@ def test_a_machine_says_nothing_where_people_answered(tmp_path, sample_library):
     assert not merged.judged[:, -2:].all(axis=1).any()
 
 
-def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_library):
+def test_labels_of_other_data_are_refused_with_advice(tmp_path, sample_library):
     other = write_label_file(
         tmp_path / "other.parquet",
         sample_library,
@@ -120,7 +121,7 @@ def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_libra
         Library("sample", labels=[strange]).split("test").labels("mine")
 
 
-def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp_path, sample_library, file):
+def test_repeated_or_declared_label_names_are_refused(tmp_path, sample_library, file):
     with pytest.raises(DataError, match="both hold labels 'mine' of test: name only one"):
         merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]).split("test"), "i2t")
     pairs = random_pairs(sample_library, "validation")
@@ -140,7 +141,7 @@ def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp
         merge(Library("sample", labels=[file]).split("test"), "i2t")
 
 
-def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sample_library, file):
+def test_label_files_are_found_in_a_folder(tmp_path, sample_library, file):
     folder = tmp_path / "project"
     (folder / "rounds").mkdir(parents=True)
     shutil.copy(file, folder / "labels.parquet")

@@ -331,7 +331,7 @@ FACTS = [
 
 
 @pytest.mark.parametrize(("facts", "message"), FACTS)
-def test_facts_that_do_not_say_whose_labels_are_refused(tmp_path, sample_library, facts, message):
+def test_facts_without_a_source_of_labels_are_refused(tmp_path, sample_library, facts, message):
     path = tmp_path / "mine.parquet"
     write_with_facts(path, label_table(PAIRS, GAINS), sample_library, **facts)
     with pytest.raises(MalformedSource, match=message):
@@ -365,7 +365,7 @@ def test_label_file_of_no_pair_is_not_written(tmp_path, sample_library):
         ("nobody/labels", "HF_HUB_OFFLINE"),
     ],
 )
-def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_path, named, how):
+def test_hub_is_not_asked_when_offline(monkeypatch, tmp_path, named, how):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     if how != "argument":
         monkeypatch.setenv(how, "1")

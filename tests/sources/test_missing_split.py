@@ -55,14 +55,14 @@ def test_library_build_and_load_say_the_same(mirror, tmp_path):
     ]
 
 
-def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
+def test_evaluation_reports_a_missing_split(mirror, make_run):
     (mirror / "coco" / "karpathy_val.json").unlink()
     run = make_run(Library(mirror, allow_modified=True))
     said = message(lambda: ce.evaluate(run, split="validation", data_dir=Library(mirror, allow_modified=True)))
     assert said.startswith("split 'validation' is not in the available files, which hold test. coco/dataset_coco.json")
 
 
-def test_a_build_names_the_file_it_lacks_and_a_file_that_lacks_the_split_is_named(mirror, tmp_path):
+def test_build_names_the_missing_file_or_split(mirror, tmp_path):
     options = BuildOptions(allow_modified=True)
     summary = build_folder(tmp_path / "out", configs=["pairs"], data_dir=mirror, options=options, progress=False)
     told = "not built (it is in coco/dataset_coco.json, which is missing): pairs/train, pairs/restval"

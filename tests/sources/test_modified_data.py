@@ -76,7 +76,7 @@ def test_console_comparison_and_sentence_similarity_name_them(reports, hashes, c
     assert "odified" not in StsReport({}, reports[1].provenance).to_markdown()
 
 
-def test_each_of_two_reports_names_its_own_modified_files(reports):
+def test_comparison_names_modified_files_of_each_report(reports):
     def scored(name):
         data = replace(reports[0].provenance.data, modified={name: ModifiedFile("2", "1")})
         return ScoredReport("model", replace(reports[0], provenance=replace(reports[0].provenance, data=data)), {})
@@ -85,9 +85,8 @@ def test_each_of_two_reports_names_its_own_modified_files(reports):
     assert notes_on(scored("sis_test"), scored("sts_test")) == told
 
 
-def test_a_built_folder_names_them_in_manifest_card_and_summary_and_one_of_the_data_as_it_is_does_not(
-    mirror, hashes, tmp_path
-):
+def test_build_names_modified_files_only_if_any(mirror, hashes, tmp_path):
+    """The names stand in the manifest, the card and the summary."""
     options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True)}
     summary = build_folder(tmp_path / "out", data_dir=mirror, progress=False, **options)
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["modified"] == {"sits_test": hashes}
@@ -111,7 +110,7 @@ def test_a_loaded_dataset_names_them(mirror, hashes, tmp_path, streaming):
         assert "odified" not in load("sits", "test", data_dir="sample", **options).info.description
 
 
-def test_a_later_push_of_the_data_as_it_is_takes_the_entry_off_the_card():
+def test_push_of_unmodified_data_clears_the_card_entry():
     modified = "---\nlicense: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1\n---\n"
     merged = merge_card("---\nlicense: other\n---\nours\n", modified, DATASET_KEYS)
     assert yaml.safe_load(merged.split("---")[1]) == {"license": "other", "mine": 1}

@@ -347,7 +347,7 @@ class TestEntailment:
     def test_bad_files(self, tmp_path, content, parts):
         refused(read_entailment, written(tmp_path, "p.jsonl", content), *parts)
 
-    def test_a_line_separator_within_a_text_ends_no_line(self, tmp_path):
+    def test_unicode_line_separator_ends_no_line(self, tmp_path):
         record = json.dumps(OWN | {"hypothesis": "one\u2028two"}, ensure_ascii=False)
         table = read_entailment(written(tmp_path, "p.jsonl", record + "\r\n")).table
         assert table["hypothesis"].to_pylist() == ["one\u2028two"]

@@ -108,7 +108,7 @@ def test_alpha_is_that_of_all_pairs_of_answers(seed, level):
     assert krippendorff_alpha(units, answers[workers, units], level) == pytest.approx(wanted)
 
 
-def test_a_slider_with_as_many_values_as_answers_takes_little_memory():
+def test_continuous_ratings_need_little_memory():
     values = np.random.default_rng(0).random(200_000)
     assert abs(krippendorff_alpha(np.arange(200_000) // 2, values, "interval")) < 0.02
 
@@ -131,7 +131,7 @@ def test_kappa_without_variety_is_refused():
 
 
 @pytest.mark.parametrize("level", ["nominal", "interval"])
-def test_alpha_without_variety_or_without_two_answers_is_refused(level):
+def test_alpha_needs_variety_and_two_answers(level):
     with pytest.raises(DataError, match="all answers are the same"):
         krippendorff_alpha([0, 0, 1, 1, 2], [1, 1, 1, 1, 2], level)
     with pytest.raises(DataError, match="no item has two answers"):

@@ -6,14 +6,14 @@ import pytest
 from cxc_eccv.statistics import Draws, bootstrap_mean, enough_samples, interval, two_sided_p_value
 
 
-def test_a_percentile_interval_leaves_out_as_much_on_either_side():
+def test_percentile_interval_has_equal_tails():
     assert interval(np.arange(101.0), 0.5) == (25, 75)
 
 
 @pytest.mark.parametrize(
     ("differences", "p"), [([0.1, 0.2, 0.3, -0.1] * 25, 52 / 101), ([1.0] * 9, 0.2), ([0.0] * 9, 1.0)]
 )
-def test_the_observed_sample_counts_and_zero_counts_for_both_sides(differences, p):
+def test_p_value_counts_observed_sample_and_zeros(differences, p):
     assert two_sided_p_value(np.array(differences)) == pytest.approx(p)
 
 

@@ -49,7 +49,7 @@ def test_every_unit_is_drawn_with_its_probability():
     assert (np.abs(times / 4_000 - chances) <= 4.5 * errors + 1e-9).all()
 
 
-def test_without_a_machine_it_is_the_mean_of_a_simple_random_sample():
+def test_estimate_without_machine_equals_simple_random_sampling():
     values = np.random.default_rng(0).integers(0, 2, 40_000).astype(float)
     drawn = draw(np.full(40_000, 0.25), 1)
     sample = values[drawn]
@@ -69,7 +69,8 @@ def test_columns_of_strata_weigh_the_means_of_strata():
     assert interval.value == pytest.approx(np.bincount(stratum) @ means / 600)
 
 
-def test_when_all_are_drawn_the_value_is_exact_and_clusters_give_the_usual_interval():
+def test_full_sample_gives_the_exact_value():
+    """With clusters drawn in full, the interval is the usual one over clusters."""
     values = np.random.default_rng(0).random(300)
     clusters = np.arange(300) // 3
     whole = np.zeros(300), np.arange(300), values, np.ones(300)
@@ -107,7 +108,7 @@ def test_intervals_hold_however_wrong_the_machine_is(machine, by_cluster):
     ("units", "budget", "wrong", "by_cluster"),
     [(3_000, 200, 0.01, False), (3_000, 100, 0.03, False), (300, 30, 0.1, False), (3_000, 200, 0.03, True)],
 )
-def test_a_sure_machine_may_err_where_the_sample_shows_few_of_its_errors(units, budget, wrong, by_cluster):
+def test_interval_holds_despite_rare_errors_of_machine(units, budget, wrong, by_cluster):
     """300 experiments: where 95% hold, fewer than 91% are seen once in 500 times. By the spread alone it was 79%."""
     held = 0
     for seed in range(300):
@@ -122,7 +123,7 @@ def test_a_sure_machine_may_err_where_the_sample_shows_few_of_its_errors(units, 
     assert held / 300 >= 0.91
 
 
-def test_with_few_errors_the_interval_is_that_of_rates():
+def test_few_errors_give_fay_feuer_rate_limits():
     """Fay and Feuer's limits as they print them, with chi-squared quantiles: two errors in 100 of 10,000 units."""
     labels = np.tile([0.0, 1.0], 5_000)
     guess = labels.copy()
@@ -156,7 +157,7 @@ def test_labels_that_are_all_alike_give_no_interval():
         ppi_mean(np.zeros(20), np.linspace(0, 1, 20), np.linspace(0, 1, 50))
 
 
-def test_a_ratio_is_that_of_the_sums_and_holds():
+def test_ratio_interval_covers_the_true_ratio():
     random = np.random.default_rng(0)
     positive = random.random(4_000) < 0.2
     found = random.random(4_000) < 0.5

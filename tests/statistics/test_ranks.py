@@ -63,7 +63,7 @@ def test_intervals_equal_loops_over_ordered_pairs(seed, higher):
     assert found.high.max() == 6
 
 
-def test_a_further_step_decides_a_pair_that_the_first_one_leaves_open():
+def test_second_step_decides_a_pair_left_open():
     """Once clear pairs are decided, only the directions that they exclude stay in the family."""
     noise = np.random.default_rng(0).standard_normal((6, 4000))
     values = np.array([0.0, 3.95, 100, 200, 300, 400])
@@ -72,7 +72,7 @@ def test_a_further_step_decides_a_pair_that_the_first_one_leaves_open():
     assert found.low.tolist() == found.high.tolist() == [6, 5, 4, 3, 2, 1]
 
 
-def test_models_share_a_letter_if_and_only_if_they_are_tied():
+def test_models_share_a_letter_exactly_if_tied():
     random = np.random.default_rng(0)
     for count in (1, 2, 5, 9):
         for share in (0.2, 0.5, 0.9):
@@ -82,7 +82,7 @@ def test_models_share_a_letter_if_and_only_if_they_are_tied():
             assert [[bool(set(a) & set(b)) for b in letters] for a in letters] == tied.tolist()
 
 
-def test_equal_models_are_tied_and_models_that_always_differ_are_not():
+def test_equal_models_tie_and_different_ones_do_not():
     values = np.array([0.3, 0.3, 0.9])
     times = np.random.default_rng(0).normal(0, 0.01, 500)
     found = rank_intervals(values, np.stack([0.3 + times, 0.3 + times, 0.9 + times]), 100)
@@ -98,7 +98,7 @@ def test_too_few_samples_decide_nothing():
 
 
 @pytest.mark.thorough
-def test_all_ranks_are_covered_and_only_if_clusters_are_resampled():
+def test_ranks_are_covered_if_clusters_are_resampled():
     """Five equal models, five captions per image: the experiment rank_coverage.py in small."""
     right = {True: 0, False: 0}
     images = np.repeat(np.arange(100), 5)
@@ -114,7 +114,7 @@ def test_all_ranks_are_covered_and_only_if_clusters_are_resampled():
     assert right[False] / 300 < 0.6
 
 
-def test_the_detectable_difference_is_detected_in_four_of_five_samples():
+def test_detectable_difference_has_80_percent_power():
     level = 0.05 / 60
     true = detectable_difference(2.0, level)
     drawn = np.random.default_rng(0).normal(true, 2.0, 20_000)

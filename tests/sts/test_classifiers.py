@@ -28,7 +28,7 @@ def scored_pairs(count, seed):
     return pair_features(left, right), scores
 
 
-def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
+def test_classifier_reaches_the_minimum_of_plain_descent(monkeypatch):
     monkeypatch.setattr(classifiers, "PENALTIES", (1e-2,))  # with less, descent takes far too long
     train = scored_pairs(120, 0)
     dev = scored_pairs(60, 1)
@@ -62,7 +62,7 @@ def test_the_length_of_the_vectors_does_not_matter():
 
 
 @pytest.mark.parametrize("best", range(5))
-def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
+def test_best_penalty_on_dev_is_chosen(monkeypatch, best):
     qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
     monkeypatch.setattr(classifiers, "_pearson", lambda *_: next(qualities))
     model = CrossEntropyClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
@@ -126,7 +126,7 @@ def test_senteval_training_is_that_of_torch():
     ],
     ids=["some", "none", "all"],
 )
-def test_senteval_stops_at_the_fourth_check_without_a_gain(monkeypatch, pearsons, best, checks):
+def test_senteval_stops_after_four_checks_without_gain(monkeypatch, pearsons, best, checks):
     seen = []
     values = iter(pearsons)
     monkeypatch.setattr(classifiers, "_pearson", lambda *_: seen.append(1) or next(values))

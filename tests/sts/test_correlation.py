@@ -89,7 +89,7 @@ def test_cosines_equal_a_loop():
         assert value == pytest.approx(float(left[row] @ right[row]) / norms, abs=1e-6)
 
 
-def test_features_of_a_pair_are_its_difference_and_its_product():
+def test_pair_features_are_difference_and_product():
     left = np.array([[1, 2]], dtype="f4")
     right = np.array([[3, 2]], dtype="f4")
     np.testing.assert_array_equal(pair_features(left, right), [[2, 0, 3, 4]])

@@ -96,14 +96,14 @@ def test_all_years_together(report):
 
 
 @pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
-def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
+def test_average_over_years_needs_all_five(small_library, monkeypatch, tasks):
     monkeypatch.setattr("cxc_eccv.sts.evaluate._evaluate_test_part", lambda *_: [])
     assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
     assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
 
 
 @pytest.mark.parametrize(("task", "grades"), [("stsb", (0, 5)), ("sick", (1, 5))])
-def test_cross_entropy_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
+def test_classifier_predicts_the_human_grades(small_library, monkeypatch, task, grades):
     """STS Benchmark is scored from 0, SICK from 1."""
     fitted = []
     fit = CrossEntropyClassifier.fit
@@ -163,7 +163,7 @@ def test_an_unknown_task(small_library):
         evaluate_sts(encoder, small_library, ["sts20133"])
 
 
-def test_an_encoder_is_fitted_on_the_sentences_of_each_task_alone(small_library):
+def test_encoder_is_fitted_per_task(small_library):
     seen = []
 
     def fit(texts):

@@ -14,7 +14,7 @@ def file_of(folder, *lines, end="\n"):
     return path
 
 
-def test_rows_without_a_score_are_counted_and_left_out(tmp_path):
+def test_rows_without_a_score_are_counted(tmp_path):
     pairs = read_semeval(file_of(tmp_path, "4.4\tA dog.\tTwo “dogs”.", "\tA cat.\tA bus.", "0\tx\ty"))
     assert (pairs.left, pairs.right, pairs.scores.tolist(), pairs.unscored) == (
         ["A dog.", "x"],
@@ -40,7 +40,7 @@ def test_the_stsb_knows_the_subtask_of_a_row(tmp_path):
     assert pairs.of("MSRvid", "2012train").left == []
 
 
-def test_sick_with_the_line_ends_of_its_test_file(tmp_path):
+def test_sick_is_read_with_either_line_ending(tmp_path):
     pairs = read_sick(file_of(tmp_path, SICK, "6\tno boy\ta group\t3.3\tNEUTRAL", end="\r\n"))
     assert (pairs.right, pairs.scores.tolist()) == (["a group"], [3.3])
 

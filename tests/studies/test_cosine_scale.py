@@ -81,7 +81,7 @@ def test_the_length_of_all_vectors_changes_nothing(name, exponent, run, sample_l
     np.testing.assert_equal(OF_MEANS[name](scaled, sample_library), OF_MEANS[name](run, sample_library))
 
 
-def test_queries_that_differ_in_length_alone_are_not_altered(run, sample_library):
+def test_queries_differing_only_in_length_are_unaltered(run, sample_library):
     longer = scale(run, [np.zeros(60, int), np.zeros(300, int)])
     longer.further["adversarial_size_embeddings"][5:45] *= 2.0**70
     for similarity in ("cosine", "dot"):

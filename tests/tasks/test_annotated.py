@@ -112,7 +112,7 @@ def scores_by_hand(run, library):
     return found
 
 
-def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
+def test_scores_equal_a_loop_over_the_files(run, library):
     report = ce.evaluate(run, "annotated", data_dir=library, **QUIET)
     assert report.scores == pytest.approx(scores_by_hand(run, library))
     queries = {direction: len(degrees_of(library, direction)) for direction in ("i2t", "t2i")}
@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
     assert set(report.provenance.label_files) == {"mine", "theirs"}
 
 
-def test_queries_are_those_that_were_searched_with_all_their_positives(run, sample_library, tmp_path):
+def test_queries_are_the_searched_ones_with_positives(run, sample_library, tmp_path):
     """Also one whose asked pairs are all wrong; a caption that gained an image, but was not searched, is none."""
     content = sample_library.split("test")
     images = content.image_ids[:3].tolist()
@@ -167,7 +167,7 @@ def test_every_kind_of_run_has_the_same_numbers(run, library, kind):
         assert ours.bounds.low <= ours.value <= ours.bounds.high
 
 
-def test_coverage_is_the_share_of_judged_pairs_among_those_looked_at(run, library):
+def test_coverage_is_the_share_of_judged_pairs(run, library):
     report = ce.evaluate(run, "annotated/i2t", data_dir=library, **QUIET)
     coverage = {row.metric: row.coverage for row in report.results}
     ranked = ranked_items(run, library, "i2t")
@@ -219,7 +219,7 @@ def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
 
 
 @pytest.mark.usefixtures("files_alone")
-def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_path):
+def test_ties_count_only_where_their_order_matters(sample_library, tmp_path):
     """By query: nothing ties; a tie within the top R of unequal gains; of equal ones; one that goes beyond its end."""
     content = sample_library.split("test")
     images = content.image_ids[:4].tolist()
@@ -240,7 +240,7 @@ def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_pa
 
 
 @pytest.mark.usefixtures("files_alone")
-def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path):
+def test_answers_give_equations_e1_to_e4(sample_library, tmp_path):
     """R@1 of E.2 is 1 and 3/4 with degrees, R-Precision of E.3 5/6 and 1/2: two images, read off by hand."""
     content = sample_library.split("test")
     gain_of = {"yes": 1.0, "partially_yes": 0.5, "mostly_no": 0.0, "no": 0.0}.get
@@ -275,7 +275,7 @@ def test_without_label_files_no_report_mentions_it(run, sample_library, library)
     assert {row.task for row in graded.results} == {"annotated"}
 
 
-def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library, tmp_path):
+def test_undefined_task_says_what_to_do(run, sample_library, library, tmp_path):
     with pytest.raises(
         InvalidOption, match=r"annotated cannot be computed: there is no label file; pass one .* \(--labels\)"
     ):
@@ -294,7 +294,7 @@ def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library
         ce.evaluate(run, "coco_5k", metrics=["graded_r_precision"], data_dir=library)
 
 
-def test_a_part_of_the_split_is_measured_as_if_the_rest_had_never_been(run, library):
+def test_part_of_the_split_ignores_the_rest(run, library):
     report = ce.evaluate(run, "annotated/i2t", data_dir=library, limit=20, **QUIET)
     content = library.split("test")
     images = np.sort(content.image_ids)[:20].tolist()
@@ -321,7 +321,7 @@ def test_reports_on_other_label_files_are_not_compared(run, library, files, tmp_
     check_comparable(models[0], links)
 
 
-def test_a_page_of_it_can_be_saved_and_read_back(run, library, tmp_path):
+def test_annotated_report_is_saved_and_read_back(run, library, tmp_path):
     report = ce.evaluate(run, ["coco_5k", "annotated"], data_dir=library, per_query=True, bounds=True)
     report.save(tmp_path / "out")
     assert ce.load_report(tmp_path / "out").results == report.results

@@ -18,7 +18,7 @@ def scores(real_library):
     return ScoresRun(content.image_ids, content.caption_ids, values.astype(np.float32))
 
 
-def test_what_is_found_among_the_first_ten_is_counted(real_library, scores):
+def test_judged_tasks_equal_a_count_of_top_ten(real_library, scores):
     report = evaluate(scores, TASKS, data_dir=real_library)
     votes = read_votes(real_library.split("test", "flickr8k"))
     asked = np.unique(votes.captions)

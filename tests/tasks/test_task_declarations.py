@@ -30,7 +30,7 @@ def test_incomplete_declaration_is_refused(declare, error, words):
         declare()
 
 
-def test_part_is_named_after_its_direction_unless_it_says_otherwise():
+def test_part_name_defaults_to_its_direction():
     part = Part("i2i", ranks=read_nothing, ratings=read_nothing)
     assert (part.direction, part.offers) == ("i2i", ("ranks", "ratings"))
     assert Part("sts", direction="t2t", rated=read_nothing).offers == ("rated",)

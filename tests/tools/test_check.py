@@ -25,7 +25,7 @@ def check(monkeypatch):
     return check
 
 
-def test_the_data_beside_the_checkout_is_taken_where_none_is_named(check, tmp_path, monkeypatch):
+def test_check_uses_data_beside_the_checkout(check, tmp_path, monkeypatch):
     mirror = tmp_path / "shared" / "data"
     assert check.choose_data("", mirror) == (
         "",
@@ -40,7 +40,7 @@ def test_the_data_beside_the_checkout_is_taken_where_none_is_named(check, tmp_pa
     assert ROOT.parent / "shared" / "data" == check.MIRROR
 
 
-def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, tmp_path, monkeypatch, capsys):
+def test_every_check_gets_data_and_tests_are_counted(check, tmp_path, monkeypatch, capsys):
     ran = []
 
     def record(command, env, **_):
@@ -90,7 +90,7 @@ def test_of_a_program():
 @pytest.mark.parametrize(
     ("failing", "ended"), [("mypy", True), ("generate_metric_modules.py", True), ("pytest", False)]
 )
-def test_a_failure_is_the_exit_status_and_that_of_another_check_ends_the_tests(check, monkeypatch, failing, ended):
+def test_failing_check_sets_status_and_stops_tests(check, monkeypatch, failing, ended):
     tests = threading.Event()
     ends = []
 
@@ -111,7 +111,8 @@ def test_a_failure_is_the_exit_status_and_that_of_another_check_ends_the_tests(c
 
 
 @pytest.mark.parametrize(("data", "status", "counts"), [("", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")])
-def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, monkeypatch, capsys, data, status, counts):
+def test_missing_data_fails_tests_when_data_is_given(tmp_path, monkeypatch, capsys, data, status, counts):
+    """A test that lacks something else, such as a program, is still skipped."""
     (tmp_path / "test_skips.py").write_text(SKIPS)
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
     monkeypatch.setenv("CXC_ECCV_DATA", data)
@@ -146,7 +147,8 @@ def checkout(tmp_path):
     return tmp_path / "checkout"
 
 
-def test_the_core_is_what_git_knows_and_the_kernels_without_the_studies(check, checkout, tmp_path):
+def test_core_copy_has_tracked_files_without_studies(check, checkout, tmp_path):
+    """The compiled kernels are copied although git ignores them."""
     import check_core
 
     check_core.copy_core(checkout, tmp_path / "core")
@@ -164,7 +166,7 @@ def test_the_core_is_what_git_knows_and_the_kernels_without_the_studies(check, c
     assert "cxc_eccv.studies" not in json.dumps(settings_["tool"]["importlinter"])
 
 
-def test_every_test_that_needs_a_study_lies_with_the_studies(check):
+def test_only_tests_of_studies_import_studies(check):
     import check_core
 
     left_out = {ROOT / name for name in check_core.LEFT_OUT}

@@ -144,7 +144,7 @@ def fake(value, order=earlier_first, formula=None):
     return Peer("fake", "numpy", lambda part, names: {"R@1": value(part)}, {"links": meaning}, order, "as it likes")
 
 
-def test_a_difference_counts_as_explained_only_if_the_rules_give_its_value():
+def test_difference_is_explained_only_by_its_exact_value():
     part = next(iter(parts(SMALL)))
     ours = part.value("recall_at_1")
     sorted_by_position = part.value("recall_at_1", earlier_first(part))
@@ -171,7 +171,7 @@ def test_fewer_queries_rank_the_whole_gallery():
     assert part.thin(200) is part
 
 
-def test_tables_say_what_is_missing_and_what_nothing_explains():
+def test_tables_name_missing_packages_and_unexplained_differences():
     broken = fake(lambda _part: 0.123)
     rows = [row for part in parts(20) if part.labels == "links" for row in compare(broken, part)]
     absent = replace(broken, name="absent", package="no-such-package-anywhere")
@@ -183,7 +183,7 @@ def test_tables_say_what_is_missing_and_what_nothing_explains():
 
 
 @pytest.mark.reference
-def test_the_command_writes_the_kit_and_its_status_tells(tmp_path, capsys, monkeypatch):
+def test_kit_command_exits_1_on_unexplained_differences(tmp_path, capsys, monkeypatch):
     pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed")
     monkeypatch.setattr(command, "run_kit", partial(run_kit, n_images=40))
     arguments = ["pytrec_eval", "--output", str(tmp_path / "kit")]

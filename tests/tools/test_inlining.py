@@ -35,7 +35,7 @@ def run(tmp_path):
     return run
 
 
-def test_all_that_is_used_comes_along_and_nothing_else(inline, run):
+def test_inlining_takes_only_what_is_used(inline, run):
     text = inline(["from cxc_eccv.metrics.mrr_at_k import mrr_at_k as score", "", "answer = score"])
     names = run(text)
     ranks = names["PositiveRanks"].of([[2, 9], [11]])
@@ -68,7 +68,7 @@ def test_names_that_clash_are_renamed(inline, run, lines, name, value):
     assert run(inline(lines))[name] == value
 
 
-def test_names_that_are_defined_together_come_once_and_are_renamed_together(inline, run):
+def test_names_defined_together_are_renamed_together(inline, run):
     lines = ["from cxc_eccv.runs.rankings import LARGEST_ID as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
     text = inline(lines)
     assert run(text)["both"] == (2**63 - 1, 3)
@@ -107,7 +107,7 @@ def test_exported_modules_are_whole(exports, tmp_path):
 
 
 @pytest.mark.parametrize("name", registry.metric_functions())
-def test_an_exported_module_says_where_it_comes_from_and_asks_for_what_it_imports(exports, name):
+def test_exported_module_states_origin_and_requirements(exports, name):
     """Also for what it imports late: WordNet's reader."""
     files = exports[name]
     assert sorted(files) == sorted([f"{name}.py", "app.py", "README.md", "requirements.txt"])

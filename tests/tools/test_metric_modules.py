@@ -43,7 +43,7 @@ def test_the_committed_modules_are_what_the_generator_makes():
     assert differences(MODULES_FOLDER, metric_files()) == []
 
 
-def test_the_check_finds_what_is_missing_changed_or_extra(run, tmp_path):
+def test_check_finds_missing_changed_and_extra_files(run, tmp_path):
     folder = shutil.copytree(MODULES_FOLDER, tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
     arguments = ("generate_metric_modules", "--check", "--folder", folder)
     assert run(*arguments) == (0, "")
@@ -67,14 +67,14 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == list(registry.metric_functions())
 
 
-def test_a_docstring_is_what_leads_it_and_its_arguments():
+def test_docstring_is_split_into_lead_and_arguments():
     docstring = "One.\n\nTwo.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.\n\nReturns:\n    A."
     assert lead(docstring) == "One.\n\nTwo."
     assert arguments(docstring) == {"k": "depth, at least 1.", "seed": "any."}
     assert arguments("One.") == {}
 
 
-def test_a_script_has_one_import_per_line_and_no_other_class():
+def test_script_has_plain_imports_and_one_class():
     """What the import scanner of ``evaluate`` and its search for the class ask for."""
     for name in registry.metric_functions():
         lines = (MODULES_FOLDER / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
@@ -84,7 +84,7 @@ def test_a_script_has_one_import_per_line_and_no_other_class():
         assert sum(line.startswith("class ") for line in lines) == 1
 
 
-def test_an_unknown_metric_is_exit_status_2_without_traceback(run, tmp_path):
+def test_unknown_metric_exits_2_without_traceback(run, tmp_path):
     status, found = run("export_metric", "map_at", "--output", tmp_path)
     assert (status, list(tmp_path.iterdir())) == (2, [])
     assert found.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")

@@ -58,7 +58,7 @@ def test_what_either_direction_judges_counts():
     assert ce.collect_positives(dataset) == {1: {11, 21}, 2: {21}}
 
 
-def test_what_holds_no_pairs_of_images_and_captions_is_refused(get):
+def test_dataset_without_image_caption_pairs_is_refused(get):
     with pytest.raises(InvalidOption, match=r"'caption1_id', .* give one split of the config `pairs` or `retrieval`"):
         ce.collect_positives(get("sts", "test"))
     with pytest.raises(InvalidOption, match="give one split"):
@@ -98,7 +98,7 @@ def test_a_batch_marks_who_matches_whom(get):
     assert batch["lengths"].tolist() == [len(one["caption"]) for one in rows]
 
 
-def test_a_pair_of_the_batch_is_a_positive_whatever_the_judgments_say():
+def test_paired_rows_are_positives_despite_the_judgments():
     batch = ce.MultiPositiveCollator(process, {})([row(1, 11), row(2, 11), row(2, 21)])
     # Caption 11 was paired with both images; caption 21 with the second alone.
     assert batch["positives"].tolist() == [[True, True, False], [True, True, True], [True, True, True]]
@@ -151,7 +151,7 @@ def test_collator_is_the_same_in_another_process():
     assert all(torch.equal(here[name], there[name]) for name in here)
 
 
-def test_a_caption_is_drawn_of_a_row_of_captions():
+def test_one_of_several_captions_is_drawn():
     texts = {11: "x", 12: "xx", 13: "xxx"}
     image = {"image": Image.new("L", (8, 6)), "image_id": 1}
     image["captions"] = [{"id": number, "text": text} for number, text in texts.items()]
@@ -214,7 +214,7 @@ def test_the_loss_is_its_formula_in_both_directions(temperature):
     assert half.dtype == torch.float32
 
 
-def test_with_one_positive_it_is_the_loss_of_clip():
+def test_single_positive_gives_the_clip_loss():
     similarities = torch.randn(6, 6, generator=torch.Generator().manual_seed(2))
     cross_entropy = torch.nn.functional.cross_entropy
     own = torch.arange(6)
@@ -246,7 +246,7 @@ def test_what_has_no_loss_is_refused(similarities, positives, options, message):
         ce.multi_positive_loss(similarities, positives, **options)
 
 
-def test_a_dataset_with_images_goes_through_a_data_loader(get, tmp_path):
+def test_dataset_with_images_passes_a_data_loader(get, tmp_path):
     rows = get("pairs", "test").select(range(6)).to_list()
     rows = datasets.Dataset.from_list([one | {"image": Image.new("RGB", (8, 6))} for one in rows])
     collator = ce.MultiPositiveCollator(process, ce.collect_positives(rows))
@@ -254,7 +254,7 @@ def test_a_dataset_with_images_goes_through_a_data_loader(get, tmp_path):
     assert [batch["positives"].shape for batch in batches] == [(3, 3), (3, 3)]
 
 
-def test_a_batch_marks_what_is_ignored_unless_it_is_a_positive():
+def test_batch_marks_ignored_pairs_unless_positive():
     rows = [row(1, 11), row(2, 21), row(3, 31)]
     batch = ce.MultiPositiveCollator(process, {1: {21}}, ignored={1: {21, 31}, 2: {11, 21}})(rows)
     assert batch["positives"].tolist() == [[True, True, False], [False, True, False], [False, False, True]]

@@ -89,7 +89,7 @@ def test_scores_are_those_of_evaluate_model(tmp_path, monkeypatch):
     assert {key: metrics[f"eval_{key}"] for key in report.scores} == report.scores
 
 
-def test_compiled_model_has_the_scores_of_the_plain_one(tmp_path):
+def test_compiled_model_scores_like_the_plain_one(tmp_path):
     model = tiny_models.clip()[0]
     scores = []
     for each in (model, torch.compile(model, backend="eager")):
@@ -309,7 +309,8 @@ def test_evaluation_without_the_best_score_is_refused(tmp_path, settings, place)
         clip_callback(every=3).add_to(trainer)
 
 
-def test_fraction_without_the_best_score_fails_before_step_one(tmp_path):
+def test_eval_fraction_missing_the_score_fails_first(tmp_path):
+    """The metric for the best model has no value at an evaluation between the callback's steps."""
     trainer = clip_trainer(tmp_path, metric_for_best_model=KEY, eval_steps=0.5, max_steps=6)
     clip_callback(every=2).add_to(trainer)
     with pytest.raises(InvalidOption, match="the evaluation at step 3 has no scores"):

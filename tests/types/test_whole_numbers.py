@@ -12,7 +12,7 @@ from cxc_eccv.types.result import group_by_reason
 
 
 @pytest.mark.parametrize("value", [True, False, 0, -1, 1.0, "3", None, np.int64(3), np.float64(2), [3]])
-def test_what_is_no_whole_number_of_at_least_one_is_refused_and_shown(value):
+def test_invalid_whole_number_is_refused_and_shown(value):
     message = f"batch_size is {value!r}, expected a whole number of at least 1"
     with pytest.raises(InvalidOption, match=f"^{re.escape(message)}$"):
         check_whole("batch_size", value)
@@ -24,7 +24,7 @@ def test_more_than_64_bits_are_refused():
         check_whole("seed", 10**5000)
 
 
-def test_the_least_is_allowed_and_reasons_keep_their_order():
+def test_least_value_is_allowed_and_reasons_keep_order():
     check_whole("k", 1)
     check_whole("seed", 0, least=0)
     with pytest.raises(InvalidOption, match="seed is -1, expected a whole number of at least 0"):
@@ -36,7 +36,7 @@ def test_the_least_is_allowed_and_reasons_keep_their_order():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("beyond", "pays"), [(0, True), (1, False)])
-def test_a_table_pays_up_to_a_span_and_either_way_finds_the_same(dtype, beyond, pays):
+def test_id_table_and_search_find_the_same_positions(dtype, beyond, pays):
     ids = np.array([-7, 2 * DENSE_SPAN - 8 + beyond], dtype=dtype)
     assert measure_span(ids) == (-7, 2 * DENSE_SPAN + beyond, pays)
     assert measure_span(ids, 3)[2]

@@ -12,7 +12,7 @@ from cxc_eccv.registry import metric_labelled, metric_variants, tasks
 ON_BOARD = {name: task for name, task in tasks().items() if task.config}
 
 
-def test_every_task_with_labels_in_the_dataset_is_on_the_board():
+def test_every_task_with_labels_is_on_the_board():
     assert {key.partition("/")[0] for key in leaderboard_tasks()} == set(ON_BOARD)
 
 
@@ -36,7 +36,8 @@ def test_board_has_every_metric_of_a_task(name):
         assert [part for part, _ in main] == list(task.part_names)
 
 
-def test_of_a_rank_lower_is_better_and_eval_yaml_cannot_say_so():
+def test_board_has_no_metrics_of_ranks():
+    """A lower median rank is better, and eval.yaml can declare no such metric."""
     assert any("median_rank" in tasks()[name].metrics for name in tasks())
     assert all(metric_labelled(key.rpartition("/")[2])[0].higher_is_better for key in leaderboard_tasks())
     assert "higher is better everywhere" in yaml.safe_load(eval_yaml(["sts"]))["description"]
@@ -54,7 +55,7 @@ RELIED_ON = {
 }
 
 
-def test_ids_are_unique_and_configs_exist_with_a_test_split():
+def test_task_ids_are_unique_and_have_test_configs():
     configs = {task.task_id: task.config for task in leaderboard_tasks().values()}
     assert len(configs) == len(leaderboard_tasks())
     assert all("test" in dataset_configs()[config].splits for config in configs.values())
@@ -78,7 +79,7 @@ cxc_rated_i2t_recall_at_1 cxc_rated_t2i_recall_at_1 co_captions_t2t_recall_at_1
 """
 
 
-def test_the_main_metrics_lead_and_are_alone_by_default():
+def test_board_declares_only_main_metrics_by_default():
     declared = yaml.safe_load(eval_yaml(dataset_configs()))["tasks"]
     assert [task["id"] for task in declared] == MAIN.split()
     every = [task.task_id for task in leaderboard_tasks().values()]

@@ -35,7 +35,7 @@ def submit(client, report, *options, dataset=BENCHMARK, **expected):
     return client.command("submit", report, "--model", MODEL, "--dataset", dataset, *options, **expected)
 
 
-def test_a_dry_run_shows_the_file_and_sends_nothing(hub, client, model, report):
+def test_dry_run_shows_the_file_without_sending(hub, client, model, report):
     text = submit(client, report).out
     for line in (
         f"--- {PATH}",
@@ -49,7 +49,7 @@ def test_a_dry_run_shows_the_file_and_sends_nothing(hub, client, model, report):
     assert not model.pull_requests
 
 
-def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model, benchmark, report):
+def test_pull_request_holds_results_in_hub_form(hub, client, model, benchmark, report):
     options = ("--notes", "zero-shot", "--source", "https://example.org/logs", "--date", "2025-12-31", "--yes")
     text = submit(client, report, *options).out
     assert f"pull request: {hub.url}/me/clip/discussions/1" in text
@@ -70,7 +70,7 @@ def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model
     assert model.files("refs/pr/1")["README.md"] == model.files()["README.md"]
 
 
-def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchmark, report):
+def test_entry_names_the_training_data(hub, client, model, benchmark, report):
     content = json.loads(report.read_text())
     content["provenance"]["trained_on"] = ["coco_train", "laion2b"]
     report.write_text(json.dumps(content))
@@ -130,7 +130,7 @@ def test_merged_results_are_not_proposed_again(hub, client, model, report):
     assert len(model.pull_requests) == 1
 
 
-def test_equal_values_are_not_proposed_again_for_a_new_revision(hub, client, model, benchmark, report):
+def test_equal_values_are_not_proposed_again(hub, client, model, benchmark, report):
     given = ("--notes", "zero-shot", "--source", "https://example.org/logs", "--date", "2025-12-31")
     submit(client, report, *given, "--yes")
     hub.store.merge(model, 1)
@@ -233,7 +233,7 @@ def test_new_facts_of_an_equal_value_are_added(hub, client, model, report):
     assert row["notes"] == "zero-shot; cxc_eccv 0.1.0, data 1.0.0"
 
 
-def test_results_of_other_tasks_and_data_sets_are_kept(hub, client, benchmark, report):
+def test_results_of_other_tasks_are_kept(hub, client, benchmark, report):
     there = [
         {"dataset": {"id": "other/data", "task_id": "x"}, "value": 1, "verifyToken": "signed"},
         {"dataset": {"id": BENCHMARK, "task_id": "cxc_t2i_recall_at_1"}, "value": 0.5, "date": "2025-01-01"},
@@ -253,7 +253,7 @@ def test_a_malformed_file_there_is_left_alone(hub, client, benchmark, report, co
     assert "Correct or delete it" in submit(client, report, "--yes", status=2).err
 
 
-def test_what_the_benchmark_has_no_task_for_is_left_out_and_named(hub, client, report):
+def test_metrics_without_a_benchmark_task_are_left_out(hub, client, report):
     add_benchmark(hub, main_alone=True)
     model = add_model(hub)
     report.write_text(official_report(SCORES | {"cxc/i2t/recall_at_20": (0.9, {"k": 20})}))
@@ -328,7 +328,7 @@ def test_refused_report_is_not_looked_up(hub, client, model, report):
         ({}, "has no result of any task that org/cxc_eccv has a task for"),
     ],
 )
-def test_the_released_data_must_be_the_reports_and_have_its_tasks(hub, client, report, manifest, message):
+def test_released_data_must_match_the_report(hub, client, report, manifest, message):
     benchmark = add_benchmark(hub, **manifest)
     hub.store.write(benchmark, {"eval.yaml": b"tasks: [{id: a, config: b, split: test}]"})
     add_model(hub)
@@ -371,7 +371,7 @@ def last(answer):
     return answer.out.splitlines()[-1]
 
 
-def test_a_second_submission_updates_ones_own_open_pull_request(hub, client, model, report):
+def test_second_submission_updates_the_open_pull_request(hub, client, model, report):
     url = f"{hub.url}/me/clip/discussions/1"
     tasks = ("--tasks", "cxc,eccv_caption/i2t/map_at_r")
     assert last(submit(client, report, "--yes", *tasks)) == f"opened pull request: {url}"
@@ -386,7 +386,8 @@ def test_a_second_submission_updates_ones_own_open_pull_request(hub, client, mod
     assert len(model.pull_requests) == 1
 
 
-def test_pull_requests_of_others_and_of_other_titles_are_not_touched(hub, client, model, report):
+def test_pull_requests_of_others_are_not_touched(hub, client, model, report):
+    """The user's own pull requests of another title are not touched either."""
     submit(client, report, "--yes", token=READER)
     report.write_text(official_report(BETTER))
     assert last(submit(client, report, "--yes")).endswith("discussions/2")
@@ -398,7 +399,8 @@ def test_pull_requests_of_others_and_of_other_titles_are_not_touched(hub, client
     assert last(submit(client, report)).startswith(f"{hub.url}/me/clip/discussions/3 has these results")
 
 
-def test_a_change_of_the_pull_request_meanwhile_is_a_conflict(hub, client, model, report):
+def test_concurrent_change_of_pull_request_is_a_conflict(hub, client, model, report):
+    """The next submission keeps the change of the other."""
     submit(client, report, "--yes")
     report.write_text(official_report(BETTER))
     files = model.files("refs/pr/1") | {"NOTES.md": b"By a reviewer."}
@@ -410,14 +412,14 @@ def test_a_change_of_the_pull_request_meanwhile_is_a_conflict(hub, client, model
 
 
 @pytest.mark.parametrize("end", ["merge", "close"])
-def test_after_its_end_a_new_one_is_opened_for_new_results(hub, client, model, report, end):
+def test_closed_pull_request_is_followed_by_new_one(hub, client, model, report, end):
     submit(client, report, "--yes")
     getattr(hub.store, end)(model, 1)
     report.write_text(official_report(BETTER))
     assert last(submit(client, report, "--yes")) == f"opened pull request: {hub.url}/me/clip/discussions/2"
 
 
-def test_a_private_model_is_said_to_be_on_no_leaderboard(hub, client, benchmark, report):
+def test_submit_says_private_models_are_on_no_leaderboard(hub, client, benchmark, report):
     add_model(hub, "org/clip").private = True
     told = submit(client, report, "--model", "org/clip").out
     assert "org/clip is private: leaderboards show its results only after it becomes public" in told

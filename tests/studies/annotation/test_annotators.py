@@ -86,7 +86,7 @@ def test_a_begun_sheet_and_a_correction_are_told(command, project, tmp_path):
     assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
 
 
-def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project, sample_library, tmp_path):
+def test_each_sheet_goes_to_three_people(command, project, sample_library, tmp_path):
     options = ["--images", "images/{file_name}", "--format", "jsonl"]
     names = ["ann", "ben", "cleo d", "dora"]
     printed = command("export", "mine", "--people", ",".join(names), "--output", "out", *options)
@@ -119,7 +119,7 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
         assert message in command("export", "mine", "--people", *people, "--output", "no", *options, status=2)
 
 
-def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
+def test_page_has_practice_and_custom_texts(command, project, tmp_path):
     texts = tmp_path / "texts"
     texts.mkdir()
     own = {"language": "de", "question": "Passt es?", "labels": {"yes": "JA"}, "page": {"Begin": "Los"}}
@@ -149,7 +149,7 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
     assert "has no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
 
 
-def test_a_hit_of_mturk_is_a_sheet_and_all_its_answers_count(command, project, tmp_path):
+def test_mturk_hit_counts_as_a_sheet(command, project, tmp_path):
     images = ["--images", "https://example.org/{file_name}"]
     printed = command("export", "mine", "--format", "mturk", *images, "--output", "hits")
     assert "next: cxc-eccv annotate import mine ANSWERS --format mturk" in printed
@@ -228,7 +228,8 @@ def test_tasks_of_label_studio_bring_their_person(command, project, tmp_path):
     )
 
 
-def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(project, sample_library, tmp_path):
+def test_part_without_known_pairs_is_judged_by_others(project, sample_library, tmp_path):
+    """The known pairs among the person's other answers decide."""
     tasks = [{"data": row} for row in map(json.loads, write_answers(
         tmp_path / "a.jsonl", project, "ann", knows(project)).read_text().splitlines()
     )]  # fmt: skip
@@ -283,7 +284,7 @@ def test_published_labels_name_models_and_nobody_else(project, runs, tmp_path):
     assert "ann" not in str(rows)
 
 
-def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sample_library, tmp_path):
+def test_precision_of_coco_is_reported_for_asked_pairs(runs, sample_library, tmp_path):
     """And captions that people turned down are listed, with CxC's ratings: appendix C.1."""
     project = Project.create(tmp_path / "mine", sample_library, name="mine")
     project = project.propose(runs, ProposalOptions(budget=60, ask_known=True), size=10)
@@ -305,7 +306,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     assert all(row.turned_down == 0 and row.rating < 3 for row in rest)
 
 
-def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample_library, tmp_path):
+def test_known_entailment_pairs_are_rated_5_and_0(runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     project = project.propose({"one": runs["model-0"]}, ProposalOptions(budget=10), size=5)
     rated = sample_library.split("test").ratings("sits").to_pylist()
@@ -315,7 +316,7 @@ def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample
 
 
 @pytest.mark.parametrize(("side", "prefix"), [("image", "COCO_val2014_"), ("caption", "COCO_val2014:sentid:")])
-def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(side, prefix, command, sample_library, tmp_path):
+def test_same_modality_answers_become_cxc_ratings(side, prefix, command, sample_library, tmp_path):
     models = save_runs(tmp_path, sample_library, seeds=(0,))
     scheme = f"cxc_{side}s"
     command("propose", "mine", models[0], "--scheme", scheme, "--budget", 10, "--size", 5)

@@ -63,7 +63,7 @@ def estimate(library, path, key, seed=0, **options):
 @pytest.mark.parametrize(
     "key", [KEY, "coco_5k/i2t/recall_at_5", "coco_5k/i2t/map_at_r", "entailment/i2t/entail_at_5", "cxc/t2i/mrr_at_3"]
 )
-def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_path, sample_library, key):
+def test_estimate_from_all_answers_equals_the_score(tmp_path, sample_library, key):
     _, labels = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=20_000))
     task, _, metric = key.rpartition("/")
     bounds = estimate(sample_library, labels.path, key)
@@ -84,7 +84,7 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
     assert bounds.estimate_low < bounds.estimate < bounds.estimate_high
 
 
-def test_answers_about_some_pairs_are_weighed_by_their_probabilities(tmp_path, sample_library):
+def test_drawn_answers_are_weighted_by_their_probabilities(tmp_path, sample_library):
     project, labels = merge(tmp_path, draw(tmp_path, sample_library))
     content = sample_library.split("test")
     run = weak_run(sample_library, 0)
@@ -113,7 +113,7 @@ def _columns(table, name):
     return list(pairs), table[name].to_pylist()
 
 
-def test_an_estimate_does_not_depend_on_the_other_metrics(tmp_path, sample_library):
+def test_estimate_does_not_depend_on_other_metrics(tmp_path, sample_library):
     key = "coco_5k/t2i/map_at_r"
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=3_500))
     alone = estimate(sample_library, project.folder, key)
@@ -126,7 +126,7 @@ def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
     assert 150 < facts.counts["candidates"] <= 200 < facts.options["open_pairs"]
 
 
-def test_a_budget_for_nearly_all_pairs_leaves_enough_to_chance(tmp_path, sample_library):
+def test_nearly_full_budget_leaves_an_interval(tmp_path, sample_library):
     open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].facts.options["open_pairs"]
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, budget=open_pairs - 3))
     bounds = estimate(sample_library, project.folder, KEY)
@@ -142,7 +142,7 @@ def test_a_sure_judge_draws_all_queries_alike(tmp_path, sample_library):
     assert np.ptp(project.candidates["priority"].to_numpy()) < 0.01
 
 
-def test_a_gallery_with_fewer_than_k_items_has_as_many_units(tmp_path, sample_library):
+def test_gallery_below_k_has_fewer_units(tmp_path, sample_library):
     project, labels = merge(tmp_path, draw(tmp_path, sample_library, number="entailment/i2t/entail_at_400", budget=90))
     bounds = estimate(sample_library, project.folder, "entailment/i2t/entail_at_400")
     assert labels.table.num_rows == 90
@@ -206,7 +206,7 @@ def test_damaged_name_in_the_metadata_is_no_traceback(tmp_path, sample_library, 
             read_answers(labels.path)
 
 
-def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
+def test_missing_answers_and_chosen_pairs_are_refused(tmp_path, sample_library):
     project, _ = merge(tmp_path, draw(tmp_path, sample_library), sheets=[0, 1])
     with pytest.raises(DataError, match="of the 60 drawn pairs have no label"):
         estimate(sample_library, project.folder, KEY)
@@ -231,7 +231,7 @@ def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, 
         draw(tmp_path, sample_library, **options)
 
 
-def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_library):
+def test_rankings_ending_before_open_pairs_are_refused(tmp_path, sample_library):
     content = sample_library.split("test")
     tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
     asked = {"strategy": "active", "number": "coco_5k/t2i/map_at_r", "budget": 500}
@@ -243,7 +243,7 @@ def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_li
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties
-def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_path, sample_library, monkeypatch):
+def test_evaluate_model_estimates_with_judge_and_answers(command, tmp_path, sample_library, monkeypatch):
     pytest.importorskip("transformers", reason="transformers is not installed")
     import tiny_models
 

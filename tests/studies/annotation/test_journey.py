@@ -122,7 +122,7 @@ OPTIONS = {
 }
 
 
-def test_requests_that_cannot_be_are_refused_and_change_nothing(command, sample_library, tmp_path):
+def test_impossible_requests_change_nothing(command, sample_library, tmp_path):
     models = save_runs(tmp_path, sample_library, seeds=(0, 1))
     command("propose", "p", *models, "--budget", 10, "--size", 5)
     before = content_of(tmp_path / "p")
@@ -149,7 +149,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert not (tmp_path / "q").exists()
 
 
-def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
+def test_missing_model_fails_before_any_reading(command, monkeypatch, tmp_path):
     monkeypatch.setattr(Library, "split", lambda *_: pytest.fail("the captions were read"))
     assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)
 

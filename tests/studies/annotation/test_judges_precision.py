@@ -58,7 +58,7 @@ def test_the_printed_command_leads_to_the_judges_precision(command, asked, tmp_p
     assert all(f"precision {shown} [" in page for page in pages)
 
 
-def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_path, sample_library):
+def test_judge_precision_is_the_share_of_positives(command, tmp_path, sample_library):
     guesses = judge(sample_library)
     run = noisy_run(sample_library, 0)
     draw = {"strategy": "active", "number": KEY, "budget": 200, "judge": guesses}

@@ -105,7 +105,7 @@ def test_known_pairs_are_no_labels():
         settle(answers.iloc[1:], ECCV)
 
 
-def test_a_pair_asked_twice_is_settled_over_all_answers_and_a_worker_counts_once():
+def test_pair_asked_twice_counts_each_worker_once():
     """In a later round one of them thinks otherwise: the last answer counts."""
     first = table((1, 10, "a", "no"), (1, 10, "b", "yes"), (2, 20, "a", "yes"))
     second = table((1, 10, "c", "yes"), (1, 10, "a", "partially_yes"))
@@ -130,7 +130,8 @@ def test_pairs_with_too_few_answers_get_no_label():
 @pytest.mark.parametrize(
     ("ratings", "mean"), [([5, 5, 2.9, 2.9, 2.9], 3.74), ([3.1, 3.1, 3.1, 0, 0], 1.86), ([3, 3, 3], 3), ([2, 4], 3)]
 )
-def test_ratings_are_averaged_as_in_cxc_and_the_mean_is_kept(ratings, mean):
+def test_cxc_ratings_are_averaged_and_kept(ratings, mean):
+    """A pair is positive if the mean is at least 3."""
     (row,) = settle(about_one_pair(*ratings, scheme=CXC), CXC).to_pylist()
     assert (row["rating"], row["positive"]) == (pytest.approx(mean), mean >= 3)
     assert row["gain"] == pytest.approx(mean / 5 if mean >= 3 else 0)
@@ -138,7 +139,7 @@ def test_ratings_are_averaged_as_in_cxc_and_the_mean_is_kept(ratings, mean):
     assert other["rating"] == row["rating"]
 
 
-def test_rules_are_known_by_name_and_the_mean_is_of_gains():
+def test_rules_have_names_and_mean_averages_gains():
     assert settle_one("yes", "partially_yes", "no", rule="mean") == 0.5
     assert settle_one("partially_yes", "partially_yes", "no", rule="mean") == 0
     with pytest.raises(UnknownName, match="did you mean 'majority'"):
@@ -202,7 +203,7 @@ def save(folder, found, facts):
     (folder / "README.md").write_text(label_card(facts, found), encoding="utf-8")
 
 
-def test_a_merged_folder_is_a_dataset_that_plain_datasets_loads(labelled, tmp_path, monkeypatch):
+def test_datasets_library_loads_a_merged_folder(labelled, tmp_path, monkeypatch):
     """Also beside other Parquet files, as those of a project's rounds; new labels are no old ones from a cache."""
     monkeypatch.setattr("datasets.config.HF_DATASETS_OFFLINE", True)
     found, facts = labelled
@@ -239,7 +240,7 @@ def test_a_merged_folder_loads_without_answers(labelled, tmp_path, monkeypatch):
     assert "name: said" not in card
 
 
-def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
+def test_card_states_rule_counts_and_agreement(labelled):
     found, facts = labelled
     card = DatasetCard(label_card(facts, found))
     assert card.data.license == "unknown"
@@ -261,7 +262,7 @@ def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
     assert r"<code>clip\|x</code>, `vse`" in card.text
 
 
-def test_card_states_the_words_and_the_accuracy_on_known_pairs(labelled):
+def test_card_states_instructions_and_known_pair_accuracy(labelled):
     found, facts = labelled
     text = label_card(facts, found)
     assert "3 answered sheets that count had these words, in the language `en`:" in text
@@ -290,7 +291,7 @@ def test_card_states_which_labels_were_known(labelled):
     assert "Known labels: `cxc`; positives of these sources were asked about too." in text
 
 
-def test_the_card_has_what_is_known_and_nothing_acts_in_it(labelled):
+def test_card_states_given_terms_and_escapes_markup(labelled):
     found, facts = labelled
     others = {"licence": "cc-by-4.0", "citation": "@misc{mine, title={Mine}}", "models": [], "version": "<b>1</b>"}
     card = DatasetCard(label_card(facts | others, found))

@@ -103,7 +103,7 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
 
 
 @pytest.mark.parametrize("name", ["entailment", "cxc_captions", "cxc_images"])
-def test_an_image_is_not_taken_for_an_invalid_caption_of_its_number(sample_library, name):
+def test_image_id_is_not_taken_for_caption_id(sample_library, name):
     content = sample_library.split("test")
     nothing = np.empty(0, np.int64)
     every = find_rated(sample_library.split("test"), schemes()[name], (nothing, nothing))
@@ -118,7 +118,7 @@ def negatives_of(project):
     return pairs_of(own for sheet in project.rounds[-1].sheets for own in sheet if own.role == "known negative")
 
 
-def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, tmp_path):
+def test_known_negatives_were_not_asked_before(sample_library, tmp_path):
     """People may have found that it matches."""
     runs = {"only": noisy_run(sample_library, 0)}
     project = Project.create(tmp_path / "mine", sample_library, name="ours")
@@ -128,7 +128,7 @@ def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, t
     assert not negatives_of(again) & pairs_of(project.candidates)
 
 
-def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
+def test_known_negatives_are_positive_in_no_source(sample_library, tmp_path):
     runs = {"only": noisy_run(sample_library, 0)}
     positive = set()
     negatives = set()
@@ -160,7 +160,8 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
     assert {name: files["one"][name] for name in kept} == kept
 
 
-def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path):
+def test_nothing_left_to_ask_makes_no_round(sample_library, tmp_path):
+    """The project stays as it was."""
     run = {"only": noisy_run(sample_library, 0)}
     project = Project.create(tmp_path / "project", sample_library, name="ours").propose(
         run, ProposalOptions(depth=5, queries=(5, 0))
@@ -189,7 +190,8 @@ def test_a_project_that_cannot_be_is_not_made(options, message, sample_library, 
     assert not (tmp_path / "p").exists()
 
 
-def test_a_round_that_another_process_adds_meanwhile_is_kept(copy, sample_library, runs):
+def test_round_added_by_another_process_is_kept(copy, sample_library, runs):
+    """The second process is told to propose again."""
     folder = copy("answered")
     first = Project.open(folder, sample_library)
     second = Project.open(folder, sample_library)
@@ -225,7 +227,7 @@ def correct(file, place, path):
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_another_answer_of_a_worker_is_refused_with_both_places(copy, sample_library, tmp_path, together):
+def test_second_answer_of_worker_is_refused_with_places(copy, sample_library, tmp_path, together):
     project = Project.open(copy(), sample_library)
     file = write_answers(tmp_path / "monday.jsonl", project, "ann", knows(project))
     other = correct(file, 9, tmp_path / "friday.jsonl")
@@ -255,7 +257,7 @@ def test_a_later_answer_corrects_an_earlier_one(copy, sample_library, tmp_path):
     assert (project.folder / "answers.jsonl").read_bytes().startswith(lines)
 
 
-def test_one_bad_line_of_one_file_and_no_file_counts(copy, sample_library, tmp_path):
+def test_one_bad_line_rejects_all_files(copy, sample_library, tmp_path):
     project = Project.open(copy(), sample_library)
     good = write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))
     bad = write_answers(tmp_path / "ben.jsonl", project, "ben", knows(project))
@@ -285,7 +287,7 @@ def test_two_imports_at_once_are_both_kept(copy, sample_library, tmp_path):
     assert set(Project.open(project.folder, sample_library).answers["worker"]) == {"ann", "ben"}
 
 
-def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_path, monkeypatch, runs):
+def test_step_waits_for_a_lock_then_fails(copy, sample_library, tmp_path, monkeypatch, runs):
     project = Project.open(copy("answered"), sample_library)
     file = write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))
     before = content_of(project.folder)
@@ -307,7 +309,7 @@ def find_rejected(project):
     return list(zip(rejected["sheet"], rejected["worker"], strict=True))
 
 
-def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
+def test_concurrent_decisions_are_both_kept(copy, sample_library):
     folder = copy("answered")
     first = Project.open(folder, sample_library)
     second = Project.open(folder, sample_library)
@@ -345,7 +347,7 @@ def test_command_reads_rounds_once(copy, command, monkeypatch, step):
     assert len(read) == 2
 
 
-def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):
+def test_rejected_answers_reopen_their_sheets_and_pairs(copy, sample_library, runs):
     project = Project.open(copy("answered"), sample_library)
     project = project.decide(Decision({(0, "ann"): False, (0, "ben"): False, (1, "ben"): False}))
     assert project.open_sheets() == [0, 2, 3]
@@ -445,7 +447,7 @@ def test_terms_of_labels_hold_until_others_are_given(copy, sample_library):
     assert merge_labels(project, Terms(version="2.1.0")).facts.items() >= (terms | {"version": "2.1.0"}).items()
 
 
-def test_card_has_the_words_in_which_each_person_was_asked(copy, sample_library, tmp_path):
+def test_card_has_the_wording_each_person_saw(copy, sample_library, tmp_path):
     project = Project.open(copy("answered"), sample_library)
     (tmp_path / "texts.json").write_text(json.dumps({"language": "de", "question": "Passt es?"}))
     (tmp_path / "instructions.md").write_text("Schau hin.")
@@ -484,7 +486,7 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     assert before.keys() | {"answers.jsonl"} == content_of(project.folder).keys()
 
 
-def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_library):
+def test_failed_merge_keeps_card_and_labels(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
     merge_labels(project)
     before = content_of(project.folder)
@@ -518,7 +520,7 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_the_work(sample_library, tmp_path, monkeypatch):
+def test_unwritable_folder_is_reported_before_the_work(sample_library, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError):
         Project.create(tmp_path / "p", sample_library, name="ours")
@@ -661,7 +663,7 @@ def test_folder_without_rounds_is_no_project(sample_library, tmp_path):
 
 
 @pytest.mark.parametrize("left", ["answers.jsonl", "labels.parquet"])
-def test_files_of_a_project_are_not_written_over_by_a_new_one(left, copy, sample_library):
+def test_new_project_never_overwrites_existing_files(left, copy, sample_library):
     folder = copy("answered")
     with pytest.raises(InvalidOption, match="is an annotation project already"):
         Project.create(folder, sample_library, name="ours")
@@ -683,7 +685,7 @@ def state(folder):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be forked")
 @pytest.mark.parametrize("step", ["propose", "import", "merge"])
-def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, sample_library, tmp_path):
+def test_killed_step_is_undone_and_repeatable(step, copy, sample_library, tmp_path):
     folder = tmp_path / "none"
     files = save_runs(tmp_path, sample_library, seeds=(0,))
     if step != "propose":

@@ -97,7 +97,7 @@ def test_report_names_the_rule_that_accepts_sheets(sample_library):
     assert "50% of known pairs" in report.accepts
 
 
-def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
+def test_times_are_of_sheets_that_record_them(sample_library):
     def told(seconds):
         rows = list_rows(sample_answers(sample_library))
         times = {(0, "ann"): 1.0, (1, "ann"): 2.0, (2, "ann"): 6.0}
@@ -162,7 +162,7 @@ def test_table_b3_is_that_of_a_plain_loop(report, sample_library):
     assert titles == ["What falls short", "What is wrong about the main concepts"]
 
 
-def test_agreement_of_two_is_cohens_on_what_is_positive(report, sample_library):
+def test_agreement_of_two_is_cohens_kappa(report, sample_library):
     said = {}
     for row in counted(sample_library):
         said.setdefault(row["worker"], {})[row["image_id"], row["caption_id"]] = int(row["positive"])
@@ -175,7 +175,8 @@ def test_agreement_of_two_is_cohens_on_what_is_positive(report, sample_library):
         assert own.kappa == pytest.approx(cohen_kappa(*answers, 2))
 
 
-def test_agreement_with_the_settled_label_is_over_pairs_that_others_judged(report, sample_library):
+def test_agreement_with_label_needs_other_judgments(report, sample_library):
+    """Pairs that nobody else judged are left out."""
     votes = {}
     for row in counted(sample_library):
         votes.setdefault((row["image_id"], row["caption_id"]), {})[row["worker"]] = row["positive"]
@@ -186,7 +187,7 @@ def test_agreement_with_the_settled_label_is_over_pairs_that_others_judged(repor
         assert own.share == np.mean([said[own.first] == one for said, one in zip(shared, label, strict=True)])
 
 
-def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_library):
+def test_only_the_last_answer_per_worker_counts(sample_library):
     rows = list_rows(sample_answers(sample_library, ("ann", "ben"), sheets=1))
     once = report_of(rows)
     first = next(row for row in rows if row["worker"] == "ann" and row["role"] == "candidate")
@@ -209,7 +210,7 @@ def test_the_levels_of_measurement(sample_library):
     assert sample_annotation(sample_library, scheme="cxc").classes == ("0", "1", "2", "3", "4", "5")
 
 
-def test_without_answers_it_says_so_and_has_no_number(sample_library):
+def test_report_without_answers_has_no_numbers(sample_library):
     report = report_of([], CANDIDATES.empty_table())
     text = tables_to_markdown(report.tables())
     assert "No answers yet: cxc-eccv annotate import reads them." in text
@@ -236,7 +237,7 @@ def test_sheets_without_known_pairs_fail_none(sample_library):
     assert "Some sheets lack a known pair" in " ".join(report.sheet_table.notes)
 
 
-def test_when_all_answers_are_the_same_no_kappa_has_a_value():
+def test_equal_answers_leave_kappa_undefined():
     pairs = [(1, 10), (2, 20)]
     rows = [answer_row(ECCV, 0, worker, pair, "candidate", "no") for worker in ("ann", "ben") for pair in pairs]
     report = report_of(rows)
@@ -253,7 +254,7 @@ def test_a_terminal_of_80_columns_holds_it(sample_library, scheme):
     assert max(map(len, captured.get().splitlines())) <= 80
 
 
-def test_long_tables_end_early_on_the_console_and_are_whole_in_the_file(sample_library):
+def test_console_shortens_tables_that_files_keep_whole(sample_library):
     workers = tuple(f"w{number:02}" for number in range(25))
     report = sample_annotation(sample_library, workers=workers, sheets=1)
     assert "5 more with --output." in tables_to_markdown(report.tables())
@@ -280,7 +281,7 @@ def test_nothing_that_people_typed_acts_on_the_page(hostile):
     assert "default-src 'none'" in html
 
 
-def test_nothing_that_people_typed_acts_in_markdown_or_on_a_terminal(hostile):
+def test_typed_text_is_escaped_in_markdown_and_terminal(hostile):
     text = tables_to_markdown(hostile.tables())
     assert "<script" not in text
     assert "<img" not in text

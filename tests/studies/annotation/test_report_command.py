@@ -73,7 +73,7 @@ def test_before_anybody_answered_the_report_says_so(models, tmp_path):
     assert (content["schema"], content["scheme"], content["sheets"]) == (1, "eccv", [])
 
 
-def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(project, sample_library):
+def test_sheet_accepted_by_hand_counts_afterwards(project, sample_library):
     out = run("check", project)
     assert "to be checked by hand, as sheet:worker: 1:ben:b" in out
     assert "the known positive was answered as a negative" in out
@@ -92,7 +92,7 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(project, sample_lib
     assert "The merged labels are out of date" in run("report", project)
 
 
-def test_a_sheet_is_rejected_and_the_decision_can_be_changed(project):
+def test_rejected_sheet_can_be_accepted_later(project):
     run("check", project, "--reject", "0:ann", "--reject", "1:ben:b")
     assert "10 accepted, 0 to be checked by hand, 2 rejected" in run("check", project)
     run("check", project, "--accept", "0:ann")
@@ -112,7 +112,7 @@ def test_a_person_is_rejected_and_taken_back(project):
     assert "12 accepted" in out
 
 
-def test_sheets_to_check_have_their_images_on_the_page(project, tmp_path):
+def test_page_shows_images_of_sheets_to_check(project, tmp_path):
     run("report", project, "--output", tmp_path / "out", "--images", "sample")
     page = (tmp_path / "out" / "annotation_report.html").read_text()
     assert page.count('<img src="data:image/jpeg') == 8
@@ -130,7 +130,7 @@ def test_sheets_to_check_have_their_images_on_the_page(project, tmp_path):
         (["--least-seconds", "-1"], "least_seconds=-1.0"),
     ],
 )
-def test_what_cannot_be_decided_is_refused_and_leaves_all_as_it_was(project, options, message):
+def test_impossible_decision_changes_nothing(project, options, message):
     assert message in run("check", project, *options, status=2)
     assert not (project / DECISIONS).exists()
 

@@ -130,7 +130,7 @@ def save(path, content):
 
 @EVERY
 @pytest.mark.parametrize("name", SAID)
-def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, format_name, file_name, write):
+def test_every_export_format_is_read_alike(sheets, tmp_path, name, format_name, file_name, write):
     """By two people in one file; equal answers are equal texts, whichever tool they come from."""
     scheme = schemes()[name]
     records = [*answer(sheets, scheme, "w2"), *answer(sheets, scheme, "w1")]
@@ -263,7 +263,8 @@ def test_formats_are_told_by_name_and_suffix(sheets, tmp_path):
     assert {format_name for format_name, _, _ in WRITTEN.values()} == set(formats())
 
 
-def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, tmp_path):
+def test_answers_of_files_and_rounds_form_one_table(asked, tmp_path):
+    """A worker is the same in any case of the name."""
     rows = {worker: [row for own in asked for row in records_of(own, worker)] for worker in ("w2", "w1")}
     for row, name in zip(rows["w1"], ["W1", " w1 "] * 3, strict=False):  # one person, in any case
         row["worker"] = name
@@ -277,7 +278,8 @@ def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, t
     assert found.responses[0].origin == f"w1.jsonl, line {len(rows['w1'])}"
 
 
-def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
+def test_only_finished_sheets_are_imported(asked, tmp_path):
+    """Unfinished sheets are reported."""
     rows = records_of(asked[0])
 
     def read(*parts, **options):
@@ -292,7 +294,8 @@ def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
     assert read(rows[:1], earlier=known) == ([0], ())
 
 
-def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, tmp_path):
+def test_last_answer_counts_with_replace(asked, tmp_path):
+    """Without it, a second answer is refused with both places."""
     rows = records_of(asked[0])
     first = save(tmp_path / "a.jsonl", write_lines(rows))
     rows[2]["answer"] = "no"
@@ -428,7 +431,7 @@ class TestLabelStudio:
         tasks[0]["annotations"][1]["result"].append({"from_name": "errors", "value": {"choices": ["age"]}})
         assert self.read(sheets, tmp_path, tasks)["details"].tolist()[0] == "{}"
 
-    def test_an_empty_annotation_another_configuration_and_two_answers_are_refused(self, sheets, tmp_path, tasks):
+    def test_malformed_label_studio_annotations_are_refused(self, sheets, tmp_path, tasks):
         first = tasks[0]["annotations"][1]
         for result, message in (
             ([], r"\[0\], task 100, annotation 200.*answer None"),
@@ -442,7 +445,7 @@ class TestLabelStudio:
             with pytest.raises(MalformedSource, match=message):
                 self.read(sheets, tmp_path, tasks)
 
-    def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
+    def test_label_studio_tasks_without_annotations_are_refused(self, sheets, tmp_path):
         renamed = write_tasks(answer(sheets, schemes()["eccv"])).replace('"annotations"', '"completions"')
         for tasks, message in (
             ([{"id": 1, "data": {}}], r"\[0\].*'annotations'.*the project's export"),
@@ -538,7 +541,7 @@ class TestCsv:
     def read(self, sheets, path, text, name="eccv"):
         return read_answers([save(path / "a.csv", text)], sheets, schemes()[name], "csv")
 
-    def test_a_spreadsheet_s_byte_order_mark_line_ends_and_blanks_are_taken(self, sheets, tmp_path):
+    def test_spreadsheet_bom_line_ends_and_blanks_are_accepted(self, sheets, tmp_path):
         text = write_table(answer(sheets, schemes()["eccv"]))
         text = text.replace("not_in_image;wrong_description", "not_in_image ; wrong_description ;")
         table = self.read(sheets, tmp_path, "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n"))
@@ -546,7 +549,7 @@ class TestCsv:
 
     @pytest.mark.parametrize("separator", [";", "\t"])
     @pytest.mark.parametrize("name", SAID)
-    def test_other_separators_are_taken_and_with_them_a_decimal_comma(self, sheets, tmp_path, name, separator):
+    def test_other_separators_and_decimal_commas_are_accepted(self, sheets, tmp_path, name, separator):
         """As spreadsheets save a table where decimals have a comma, whatever stood in the file before."""
         text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")
         rows = list(csv.reader(io.StringIO(text)))
@@ -558,7 +561,7 @@ class TestCsv:
         with pytest.raises(MalformedSource, match=r"line 2, seconds: found '4,500\.5'"):
             self.read(sheets, tmp_path, saved.getvalue().replace("4,5", "4,500.5", 1), name)
 
-    def test_capitals_and_rows_without_anything_are_a_spreadsheet_s(self, sheets, tmp_path):
+    def test_spreadsheet_capitals_and_empty_rows_are_accepted(self, sheets, tmp_path):
         text = write_table(answer(sheets, schemes()["eccv"]))
         capital = text.replace(",yes,", ",Yes,").replace(",mostly_no,Not_", ",Mostly_no,Not_")
         capital = capital.replace(",mostly_no,not_in_image", ",Mostly_no,Not_in_image")
@@ -566,7 +569,8 @@ class TestCsv:
         blank = "," * text.splitlines()[0].count(",") + "\r\n"
         assert self.read(sheets, tmp_path, capital + blank).equals(self.read(sheets, tmp_path, text))
 
-    def test_a_decimal_comma_between_commas_a_time_and_a_lost_column_are_refused(self, sheets, tmp_path):
+    def test_decimal_comma_in_comma_separated_file_is_refused(self, sheets, tmp_path):
+        """A time of day for seconds, a lost column and an unknown word are refused too."""
         text = write_table(answer(sheets, schemes()["cxc"]))
         point = self.read(sheets, tmp_path, text.replace(",w1,2,", ",w1,2.5,"), "cxc")
         assert 0.5 in point["gain"].tolist()

@@ -73,7 +73,7 @@ def exported_rows(format_name, files):
 
 @pytest.mark.parametrize("scheme_name", CROSS_MODAL)
 @pytest.mark.parametrize("format_name", formats())
-def test_every_question_is_told_in_order_and_none_tells_its_role(sheets, tmp_path, format_name, scheme_name):
+def test_export_asks_every_question_without_its_role(sheets, tmp_path, format_name, scheme_name):
     files = export(sheets, format_name, scheme_name, tmp_path / "out")
     assert files.keys() == FILES[format_name]
     rows = exported_rows(format_name, files)
@@ -89,7 +89,7 @@ def test_every_question_is_told_in_order_and_none_tells_its_role(sheets, tmp_pat
 
 @pytest.mark.parametrize("scheme_name", CROSS_MODAL)
 @pytest.mark.parametrize("format_name", ["jsonl", "csv"])
-def test_an_export_is_read_when_it_was_filled_in(hostile_sheets, tmp_path, scheme_name, format_name):
+def test_filled_export_is_read_back(hostile_sheets, tmp_path, scheme_name, format_name):
     asked = [Questionnaire(schemes()[scheme_name], hostile_sheets)]
     said = {"eccv": "yes", "cxc": 5, "entailment": {"describes": True, "follows": True}}[scheme_name]
     rows = exported_rows(format_name, export(hostile_sheets, format_name, scheme_name, tmp_path))
@@ -102,7 +102,8 @@ def test_an_export_is_read_when_it_was_filled_in(hostile_sheets, tmp_path, schem
     assert set(table["gain"]) == {1.0}
 
 
-def test_no_cell_is_a_formula_and_no_id_a_number_to_a_spreadsheet(hostile_sheets, tmp_path):
+def test_spreadsheet_cells_are_never_formulas(hostile_sheets, tmp_path):
+    """An id begins with a letter, so that a spreadsheet takes none for a number."""
     for scheme_name in CROSS_MODAL:
         rows = exported_rows("csv", export(hostile_sheets, "csv", scheme_name, tmp_path))
         cells = [cell for row in rows for cell in row.values()]
@@ -111,7 +112,7 @@ def test_no_cell_is_a_formula_and_no_id_a_number_to_a_spreadsheet(hostile_sheets
         assert all(row["pair_id"][0].isalpha() and row["questionnaire"][0].isalpha() for row in rows)
 
 
-def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_library, tmp_path):
+def test_csv_needs_addresses_and_page_embeds_images_once(sheets, sample_library, tmp_path):
     images = find_images("sample", names_of(sheets), sample_library.split("test"))
     scheme = schemes()["cxc"]
     with pytest.raises(InvalidOption, match="give their addresses"):
@@ -123,7 +124,9 @@ def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_lib
     assert [text.count(image) for image in images.values()] == [1] * len(images)
 
 
-def test_a_hit_shows_images_from_https_and_is_no_larger_than_mturk_takes(sheets, tmp_path):
+def test_hits_need_https_images_and_a_size_limit(sheets, tmp_path):
+    """A HIT has at most 65,535 bytes."""
+
     def export_hits(address, **changes):
         questions = [[replace(own, **changes) for own in sheet] for sheet in sheets]
         addresses = dict.fromkeys(names_of(sheets), address)
@@ -146,7 +149,7 @@ def test_no_text_ends_the_script_that_holds_it(hostile_sheets, tmp_path):
     assert texts <= set(HOSTILE)
 
 
-def test_labels_of_a_scheme_are_escaped_in_the_configuration(sheets, tmp_path, monkeypatch):
+def test_scheme_labels_are_escaped_in_configuration(sheets, tmp_path, monkeypatch):
     scheme = schemes()["entailment"]
     monkeypatch.setitem(scheme.criteria, "describes", HOSTILE[6])
     files = export(sheets, "label_studio", "entailment", tmp_path)
@@ -238,7 +241,7 @@ def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):
         assert all(interface.validate_task(task) for task in json.loads(files["tasks.json"]))
 
 
-def test_some_sheets_go_to_one_person_under_their_numbers(sheets, tmp_path):
+def test_chosen_sheets_keep_their_numbers(sheets, tmp_path):
     for format_name in formats():
         rows = exported_rows(format_name, export(sheets, format_name, "eccv", tmp_path / format_name, only=[1]))
         assert {int(row["sheet"]) for row in rows} == {1}
@@ -248,7 +251,7 @@ def test_some_sheets_go_to_one_person_under_their_numbers(sheets, tmp_path):
             export(sheets, "csv", "eccv", tmp_path, only=only)
 
 
-def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(sheets, tmp_path):
+def test_failed_export_leaves_the_folder_unchanged(sheets, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     export(sheets, "csv", "eccv", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -295,14 +298,14 @@ class TestImages:
             with pytest.raises(InvalidOption, match=r"pattern .*use \{file_name\} or \{image_id\}"):
                 find_images(pattern, names_of(sheets), sample_library.split("test"))
 
-    def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
+    def test_images_of_a_folder_are_embedded_unchanged(self, sheets, sample_library):
         found = find_images("sample", names_of(sheets), sample_library.split("test"))
         for own in (own for sheet in sheets for own in sheet):
             kind, _, content = found[own.file_name].partition(";base64,")
             assert kind == "data:image/jpeg"
             assert base64.b64decode(content)[:2] == b"\xff\xd8"
 
-    def test_a_folder_without_an_image_a_damaged_one_and_none_are_refused(self, tmp_path, sheets, sample_library):
+    def test_missing_or_damaged_images_are_refused(self, tmp_path, sheets, sample_library):
         with pytest.raises(SourceMissing, match="give a folder with the images of all questions"):
             find_images(tmp_path, names_of(sheets), sample_library.split("test"))
         for own in (own for sheet in sheets for own in sheet):

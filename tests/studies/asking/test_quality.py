@@ -54,7 +54,7 @@ def test_the_verdict_on_a_sheet(options):
     assert own.seconds == (len(MIXED) + 2) * options.get("seconds", 10)
 
 
-def test_one_answer_throughout_is_a_warning_unless_more_is_asked_for():
+def test_identical_answers_are_checked_only_on_request():
     """Where positives are rare, an honest sheet has it."""
     given = table(answers(0, "w", ["no"] * 3), answers(1, "w", ["no"] * 2))
     for straight, verdicts in ((False, [ACCEPTED, ACCEPTED]), (True, [BY_HAND, ACCEPTED])):
@@ -118,7 +118,7 @@ def test_interval_rule_never_accepts_a_random_annotator(seed):
     ("right", "answered", "may_be_chance"),
     [(2, 2, False), (0, 0, False), (1, 2, True), (3, 4, True), (11, 20, True), (9, 10, False)],
 )
-def test_wrong_answers_as_often_as_by_chance_are_noticed(right, answered, may_be_chance):
+def test_known_answers_no_better_than_chance_are_noticed(right, answered, may_be_chance):
     assert KnownAnswers(right, answered).may_be_chance is may_be_chance
 
 
@@ -192,7 +192,7 @@ def test_a_time_below_zero_is_refused():
                 Checks(**{name: number})
 
 
-def test_one_answer_written_in_two_ways_is_one_answer():
+def test_equal_answers_written_differently_are_equal():
     both = {"a": True, "b": False}, {"b": False, "a": True}
     given = table(answers(0, "w", [5, 5.0, 5]), answers(1, "w", [*both, *both]), answers(2, "w", [5, 4, 5]))
     assert judge_sheets(given)["straight"].tolist() == [True, True, False]

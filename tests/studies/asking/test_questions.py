@@ -48,7 +48,8 @@ def sheets_of(content, *, size=18, seed=0, **known_pairs):
     return build_sheets(table(some_pairs(content)), KnownPairs(content, **known_pairs), size=size, seed=seed)
 
 
-def test_the_known_pairs_are_what_they_are_called_and_stand_anywhere(content):
+def test_known_pairs_have_their_role_and_any_place(content):
+    """They share no image and no caption with the candidates."""
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     places = Counter()
     for seed in range(30):
@@ -70,7 +71,7 @@ def test_the_known_pairs_are_what_they_are_called_and_stand_anywhere(content):
     assert len(places) == 20
 
 
-def test_a_known_negative_is_far_from_every_model_and_no_source_s_positive(content):
+def test_known_negatives_are_far_and_never_positive(content):
     every = {(image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist()}
     far = {pair for place, pair in enumerate(sorted(every)) if place % 40 == 0}
     for excluded in ({"positive": arrays(every - far)}, {"is_near": is_among(every - far)}):
@@ -79,7 +80,7 @@ def test_a_known_negative_is_far_from_every_model_and_no_source_s_positive(conte
             assert (negative.image_id, negative.caption_id) in far
 
 
-def test_equal_seeds_ask_the_same_and_other_seeds_in_another_order(content):
+def test_seed_determines_the_order_of_questions(content):
     assert sheets_of(content, seed=3) == sheets_of(content, seed=3)
     first, second = ([own.pair_id for own in sheets_of(content, seed=seed)[0]] for seed in (3, 4))
     assert first != second
@@ -95,7 +96,8 @@ def test_what_cannot_be_asked_is_refused(content):
         sheets_of(content, is_near=is_among(every))
 
 
-def test_no_pair_is_asked_about_twice_and_no_candidate_is_called_known(content):
+def test_no_pair_is_asked_twice(content):
+    """A candidate is never used as a known pair either."""
     every = sorted((image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist())
     candidates = every[::7]
     sheets = build_sheets(table(candidates), KnownPairs(content), size=30)
@@ -103,7 +105,8 @@ def test_no_pair_is_asked_about_twice_and_no_candidate_is_called_known(content):
     assert len(set(asked)) == len(asked) == len(candidates) + 2 * len(sheets)
 
 
-def test_nobody_can_tell_a_known_positive_by_the_captions_beside_it(content):
+def test_captions_do_not_reveal_a_known_positive(content):
+    """The image's other captions stand beside every question about it."""
     own = Counter(content.caption_image_ids.tolist())
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
@@ -134,7 +137,8 @@ def test_two_images_and_two_captions_are_asked_about(content, side):
     assert {own.role for sheet in alone for own in sheet} == {CANDIDATE}
 
 
-def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(content):
+def test_practice_pairs_are_never_asked(content):
+    """Practice alternates between a caption of the image and one of another image."""
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     found = build_practice(KnownPairs(content), 5, set(own[::2]))
@@ -144,7 +148,7 @@ def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(conte
     assert len({one.pair_id for one in found}) == 5
 
 
-def test_no_known_pair_has_an_invalid_image_or_caption(content):
+def test_known_pairs_avoid_invalid_images_and_captions(content):
     images = content.image_ids[::2]
     captions = content.caption_ids[::2]
     asked = [

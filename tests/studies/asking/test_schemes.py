@@ -16,14 +16,15 @@ def test_eccv_answers_have_the_gains_of_equation_e4():
     assert scheme.details[1].after in scheme.details[0].choices
 
 
-def test_names_in_files_are_small_letters_as_a_spreadsheet_may_have_made_capitals_of_them():
+def test_names_in_answer_files_are_lowercase():
+    """A spreadsheet may have capitalised them."""
     for scheme in schemes().values():
         names = [own.name for own in scheme.answers] + [name for own in scheme.details for name in own.choices]
         assert names == [name.lower() for name in names]
 
 
 @pytest.mark.reference
-def test_cxc_has_six_descriptions_along_the_scale_for_each_kind_of_pair():
+def test_cxc_scales_have_six_descriptions_each():
     kinds = [schemes()[name] for name in ("cxc", "cxc_images", "cxc_captions")]
     assert [len(own.marks) for own in kinds] == [6, 6, 6]
     assert len({mark for own in kinds for mark in own.marks}) == 18
@@ -64,7 +65,7 @@ def test_a_scheme_asks_in_one_way():
         (["size", "detail", "alternatives"], "alternatives together with size"),
     ],
 )
-def test_what_a_failure_gets_wrong_is_marked_with_every_rating(classes, message):
+def test_failure_ratings_need_the_classes_of_errors(classes, message):
     with pytest.raises(InvalidOption, match=message):
         schemes()["failures"].check_details(3, {"classes": classes} if classes else {})
     assert schemes()["failures"].check_details(3, {"classes": ["size", "colour"]}) == {"classes": ["colour", "size"]}

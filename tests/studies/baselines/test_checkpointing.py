@@ -87,7 +87,7 @@ def test_every_trained_tower_keeps_a_fraction(tmp_path):
     assert all(shares[name] < 0.35 for name in ("text_model", "text_layers", "image_model"))
 
 
-def test_extra_layers_above_a_frozen_tower_keep_a_fraction(tmp_path):
+def test_extra_layers_on_frozen_tower_keep_fewer_activations(tmp_path):
     model = dual(vit(), freeze_text=True)
     check_checkpointing(model, checkpointed(tmp_path))
     shares = compare(model, embed)

@@ -139,5 +139,5 @@ def test_evaluation_scores_model_with_both_forms_as_before(folders, tmp_path):
     assert after["scores"] == before["scores"]
 
 
-def test_sentence_form_is_that_of_text_models_without_extra_layers(folders):
+def test_only_plain_text_models_have_sentence_form(folders):
     assert {name for name, folder in folders.items() if (folder / "modules.json").exists()} == SENTENCES.keys()

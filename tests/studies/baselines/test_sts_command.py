@@ -72,7 +72,7 @@ def test_model_of_coco_tokens_alone_is_refused(mirror, tmp_path, texts, is_refus
         evaluate_sts(encoder, Library(mirror, allow_modified=True), ["sts2013"])
 
 
-def test_an_unknown_task_is_refused_before_the_model_is_loaded():
+def test_unknown_task_fails_before_the_model_loads():
     result = run("--model", "no-such-model", "--tasks", "sts2011")
     assert isinstance(result.exception, UnknownName)
 
@@ -81,7 +81,7 @@ def sts2013(mirror, *arguments):
     return run("--tasks", "sts2013", "--data-dir", mirror, "--allow-modified", *arguments)
 
 
-def test_a_bag_of_words_says_what_it_was_fitted_on(mirror, tmp_path):
+def test_bag_of_words_reports_its_fitted_texts(mirror, tmp_path):
     result = sts2013(mirror, "--baseline", "bow", "--output", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("Modified data: not the official data\n")
@@ -98,7 +98,7 @@ def test_a_bag_of_words_says_what_it_was_fitted_on(mirror, tmp_path):
     assert rows["fnwn"]["pearson"] == pytest.approx(np.corrcoef(cosine, range(6))[0, 1], abs=1e-6)
 
 
-def test_averaged_word_vectors_say_how_many_words_they_know(mirror, tmp_path):
+def test_word_vectors_report_the_known_words(mirror, tmp_path):
     vectors = tmp_path / "glove.txt"
     vectors.write_text(
         "".join(f"{word} {place} 1 {place % 3}\n" for place, word in enumerate(["a", "dog", "cat", "two", "red"]))

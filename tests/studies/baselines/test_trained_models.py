@@ -78,7 +78,7 @@ def test_the_reports_are_whole_folders_that_compare_takes(trained, tmp_path, cap
     assert "char-gru" in out
 
 
-def test_a_folder_with_two_reports_is_not_chosen_from(trained, tmp_path):
+def test_folder_with_two_reports_is_refused(trained, tmp_path):
     folder = trained["char-gru"]
     assert find_report(folder) == find_report(folder / "report") == folder / "report" / "report.json"
     shutil.copytree(folder / "report", tmp_path / "report")
@@ -90,7 +90,7 @@ def test_a_folder_with_two_reports_is_not_chosen_from(trained, tmp_path):
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_the_card_tells_what_was_trained_and_how_good_it_is(trained, kind):
+def test_model_card_states_how_it_was_trained(trained, kind):
     folder = trained[kind]
     card = ModelCard.load(folder / FOLDERS[kind] / "README.md")
     data = card.data.to_dict()
@@ -141,7 +141,7 @@ def test_package_loads_its_models_by_their_folder(trained):
 
 @pytest.mark.filterwarnings("ignore:held-out pairs")  # of a run this short
 @pytest.mark.parametrize("name", OF_IMAGES)
-def test_commands_of_a_card_of_images_give_its_scores(name, tmp_path, monkeypatch):
+def test_image_model_card_commands_reproduce_its_scores(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert status("train", *OF_IMAGES[name], "--output-dir", f"models/{name}") == 0
     check_commands(tmp_path / "models" / name, ".", monkeypatch)
@@ -162,7 +162,7 @@ def check_commands(folder, model, monkeypatch):
 
 
 @pytest.mark.filterwarnings("default:.*belongs to an earlier run")
-def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsys):
+def test_printed_scoring_command_reproduces_the_report(tmp_path, capsys):
     folder = tmp_path / "model"
     words = ("train", "dual-encoder", *COMMANDS["dual-encoder"], "--output-dir", folder)
     assert status(*words) == 0
@@ -207,7 +207,7 @@ def test_a_command_keeps_no_secret_and_no_place(tmp_path):
     assert command_text(words) == "cxc-eccv train dual-encoder --output-dir run"
 
 
-def test_the_card_s_command_is_torchrun_s_where_it_started_the_training(monkeypatch):
+def test_card_command_is_torchrun_if_used(monkeypatch):
     before = COMMAND.set("cxc-eccv train char-gru --seed 1")
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     assert _training_command("char-gru") == "cxc-eccv train char-gru --seed 1"
@@ -236,7 +236,7 @@ def test_card_installs_from_the_owner_s_address(monkeypatch, tmp_path, addresses
     assert installation in write_model_card(trained, "cxc-eccv train", "cxc-eccv evaluate").read_text()
 
 
-def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp_path):
+def test_card_names_public_data_and_base_models(tmp_path):
     parts = ["coco/train", "coco/restval", "flickr8k/all"]
     started = ["google-bert/bert-base-uncased"]
     library = SimpleNamespace(edition=OFFICIAL)

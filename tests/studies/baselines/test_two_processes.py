@@ -56,7 +56,7 @@ def test_contrastive_gradients_are_those_of_the_whole_batch(found, mode, loss, c
 
 
 @pytest.mark.parametrize("case", char_gru_worker.CASES)
-def test_the_hinge_loss_and_its_gradients_are_those_of_the_whole_batch(found, case):
+def test_hinge_loss_gradients_equal_the_whole_batch(found, case):
     expected = char_gru_worker.step(*case)
     assert float(expected[0]) > 0.1
     for rank in range(2):
@@ -71,7 +71,7 @@ def test_an_encoding_is_that_of_one_process(folder, found):
 
 
 @pytest.mark.parametrize("share", enhanced_worker.SHARES)
-def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, share):
+def test_processes_share_an_extra_step_or_skip_it(found, share):
     mine, other = (one["enhanced"][share] for one in found)
     assert all(torch.equal(value, other["weights"][name]) for name, value in mine["weights"].items())
     pairs = {"equal": 2, "few": 1, "none": None}[share]
@@ -86,7 +86,8 @@ def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, s
     assert not torch.equal(mine["weights"]["line.weight"], found[0]["enhanced"]["none"]["weights"]["line.weight"])
 
 
-def test_a_batch_may_leave_a_branch_without_gradients_that_are_checkpointed(tmp_path, found):
+def test_checkpointed_branch_may_lack_gradients_in_batch(tmp_path, found):
+    """Two processes train on mixed kinds of pairs as one process does."""
     expected = mixed_kinds_worker.train(tmp_path, 4)
     for rank in range(2):
         for name, value in expected.items():

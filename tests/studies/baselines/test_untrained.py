@@ -43,7 +43,7 @@ def test_random_vectors_are_those_of_their_seed(sample_library):
 
 
 @pytest.mark.filterwarnings("ignore:.*texts have no word with a vector:UserWarning")
-def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, tmp_path):
+def test_baseline_reports_its_similarity_or_the_files(sample_library, make_run, tmp_path):
     words = vectors_file(tmp_path, "red 1 0 0\nblue 0 1 0\na 0 0 1\n")
     features = [tmp_path / f"{name}.npz" for name in ("plain", "dot")]
     for path, similarity in zip(features, (None, "dot"), strict=True):
@@ -59,7 +59,7 @@ def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, t
         assert found == (said, "the run"), name
 
 
-def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, monkeypatch):
+def test_captions_of_unknown_words_are_never_found(sample_library, monkeypatch):
     """Cosines of bags of words are not negative: the zero row's 0 is the lowest there is, and ties count against it."""
     unknown = TfIdf.fit(["qwerty"])
     monkeypatch.setattr(TfIdf, "fit", lambda texts: unknown)
@@ -76,7 +76,8 @@ def test_refused_input_names_those_that_are_taken(sample_library):
         baseline_named("bow")(sample_library.split(), Inputs(seed=1))
 
 
-def test_a_caption_is_the_mean_of_its_known_words(tmp_path):
+def test_caption_vector_is_the_mean_of_known_words(tmp_path):
+    """A text of unknown words gets the mean of all vectors."""
     encoder = AveragedVectors(read_word_vectors(vectors_file(tmp_path), {"dog", "cat", "bus", "unicorn"}))
     found = encoder(["A dog, a dog and a cat.", "BUS"])
     np.testing.assert_allclose(found, [[2 / 3, 2 / 3], [4, 4]], rtol=1e-6)
@@ -184,7 +185,7 @@ def test_recall_equals_a_dense_loop(sample_library):
     assert scores["cxc/t2t/median_rank"] == np.median(best)
 
 
-def test_a_text_of_unknown_words_is_a_zero_row():
+def test_text_of_unknown_words_is_a_zero_row():
     vectors = TfIdf.fit(["a dog"]).encode(["qwerty", "a dog", "dog dog a"]).toarray()
     assert vectors[0].tolist() == [0, 0]
     np.testing.assert_allclose(np.linalg.norm(vectors[1:], axis=1), 1, rtol=1e-6)

@@ -27,7 +27,8 @@ def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
     assert json.dumps(report.provenance.model)
 
 
-def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit):
+def test_central_crop_changes_vectors_and_is_recorded(sample_library, saved_vit):
+    """Baselines that encode no image refuse it."""
     found = {}
     for share in (None, 0.875):
         inputs = Inputs(model=str(saved_vit), images=sample_images(), central_crop=share)

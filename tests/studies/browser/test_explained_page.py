@@ -27,7 +27,7 @@ def test_images_stand_side_by_side_at_any_width(open_page, html):
         assert page.evaluate(misplaced) == 0
 
 
-def test_boxes_lie_inside_their_images_in_the_place_that_they_name(open_page, html):
+def test_boxes_lie_inside_their_images(open_page, html):
     astray = """[...document.querySelectorAll('.frame')].flatMap((frame) => {
       const image = frame.querySelector('img').getBoundingClientRect();
       return [...frame.querySelectorAll('.box')].map((element) => {
@@ -55,7 +55,7 @@ def test_the_filter_shows_one_kind_alone(open_page, html):
     assert open_page(html).evaluate(kinds) == [["far", "near", "partly"], ["far"], ["partly"], ["near"]]
 
 
-def test_the_search_shows_failures_with_a_concept_and_counts_them(open_page, html):
+def test_search_shows_failures_with_a_concept(open_page, html):
     """By its whole name, by a part of one, in one of the images alone, together with the kind; and all again."""
     page = open_page(html)
     shown = "[...document.querySelectorAll('[data-both]')].filter((element) => element.getClientRects().length)"

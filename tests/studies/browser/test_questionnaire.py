@@ -169,7 +169,7 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("name", schemes())
-def test_by_keys_alone_from_the_name_to_a_file_that_is_read(open_page, save, name):
+def test_keyboard_alone_completes_a_questionnaire(open_page, save, name):
     asked = ask(name)
     page = open_page(render(asked))
     begin(page, "  Ann  B ")
@@ -191,7 +191,7 @@ TOUCHED = {"eccv": "#form label", "cxc": "#form input", "failures": "#form input
 
 
 @pytest.mark.parametrize("name", TOUCHED)
-def test_by_touch_on_a_phone_progress_and_next_are_in_sight(open_page, save, name):
+def test_phone_shows_progress_and_next_button(open_page, save, name):
     """Whatever is scrolled; and the image is whole on the screen."""
     from playwright.sync_api import expect
 
@@ -225,7 +225,7 @@ def test_by_touch_on_a_phone_progress_and_next_are_in_sight(open_page, save, nam
 
 @pytest.mark.parametrize("touch", [False, True])
 @pytest.mark.parametrize(("down", "number"), [(0.5, 2.5), (0.02, 5), (0.98, 0)])
-def test_a_slider_records_where_it_was_clicked_its_middle_too(open_page, save, touch, down, number):
+def test_slider_records_where_it_was_clicked(open_page, save, touch, down, number):
     page = open_page(render(ask("cxc", 1, 1)), 390, 844, touch=touch)
     begin(page)
     assert page.inner_text("#count") == "0 of 1 answered"
@@ -237,7 +237,7 @@ def test_a_slider_records_where_it_was_clicked_its_middle_too(open_page, save, t
     assert json.loads(save(page).read_text())["answer"] == pytest.approx(number, abs=0.05)
 
 
-def test_a_slider_dragged_to_a_description_stands_beside_it(open_page, save):
+def test_dragged_slider_stands_beside_its_description(open_page, save):
     marks = schemes()["cxc"].marks
     page = open_page(render(ask("cxc", 1, 1)))
     begin(page)
@@ -252,7 +252,7 @@ def test_a_slider_dragged_to_a_description_stands_beside_it(open_page, save):
     assert json.loads(save(page).read_text())["answer"] == 5
 
 
-def test_practice_says_what_was_expected_and_is_not_saved(open_page, save):
+def test_practice_gives_feedback_and_is_not_saved(open_page, save):
     asked = ask()
     practice = [(ask(file_name="p.jpg", pair_id=f"practice{place}").sheets[0][0], place == 0) for place in (0, 1)]
     page = open_page(render(asked, practice=practice))
@@ -298,7 +298,8 @@ def test_practice_knows_what_counts_as_a_match(open_page, name, wrong, right):
     assert page.inner_text("#feedback") == "As expected. This pair matches."
 
 
-def test_a_half_done_file_has_its_whole_sheets_taken_and_is_finished_later(open_page, save):
+def test_half_finished_file_can_be_completed_later(open_page, save):
+    """Its whole sheets are imported."""
     asked = ask()
     page = open_page(render(asked))
     begin(page)
@@ -391,7 +392,7 @@ def test_answers_are_kept_gone_on_with_and_corrected(open_page, save):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "w\u200b1"], ids=["none", "blanks", "invisible"])
-def test_nobody_begins_without_a_name_that_can_be_read(open_page, name):
+def test_unreadable_name_blocks_the_start(open_page, name):
     page = open_page(render(ask()))
     type_keys(page, *filter(None, [name]), "Enter")
     assert page.evaluate(
@@ -399,7 +400,7 @@ def test_nobody_begins_without_a_name_that_can_be_read(open_page, name):
     )
 
 
-def test_who_is_to_agree_does_so_before_the_first_question(open_page):
+def test_consent_is_required_before_the_first_question(open_page):
     page = open_page(render(ask(), texts=Texts(consent=("Your answers are published.", "You may stop."))))
     assert "Your answers are published." in page.inner_text("#start")
     type_keys(page, "Ann", "Enter")
@@ -473,7 +474,7 @@ def test_nothing_shown_or_typed_runs(open_page, save, name, shown, changes):
     assert_quiet(page)
 
 
-def test_two_images_or_two_sentences_are_shown_with_their_titles(open_page):
+def test_two_images_or_sentences_have_titles(open_page):
     page = open_page(render(ask("cxc_images")), **PHONE)
     begin(page)
     sources = page.evaluate("[...document.querySelectorAll('#shown img')].map((image) => image.src)")
@@ -494,7 +495,8 @@ def test_two_images_or_two_sentences_are_shown_with_their_titles(open_page):
     ]
 
 
-def test_an_image_that_does_not_load_is_not_judged_until_it_does(open_page, tmp_path):
+def test_unloaded_image_cannot_be_judged(open_page, tmp_path):
+    """A button loads it again."""
     page = open_page(render(ask(), image="late.png"))
     begin(page, ready="#shown button")
     assert "The image 0.jpg does not load" in page.inner_text("#shown .bad")
@@ -508,14 +510,15 @@ def test_an_image_that_does_not_load_is_not_judged_until_it_does(open_page, tmp_
     assert page.inner_text("#shown .bad") == ""
 
 
-def test_only_a_page_with_its_images_in_it_works_offline(open_page):
+def test_only_embedded_images_work_offline(open_page):
     addresses = (paint("red"), "https://example.invalid/a.jpg", "images/a.jpg")
     notes = [open_page(render(ask(), image=address)).inner_text("#network") for address in addresses]
     assert notes == ["This page works offline.", "Its images come from the internet: stay online.", ""]
 
 
 @pytest.mark.parametrize("why", ["full", "unavailable"])
-def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(open_page, save, why):
+def test_answers_can_be_saved_without_browser_storage(open_page, save, why):
+    """The page says so, and the browser asks before it closes."""
     never = "() => { throw new DOMException('no', 'QuotaExceededError'); }"
     before = {
         "full": f"Storage.prototype.setItem = {never}",
@@ -555,7 +558,7 @@ def test_two_tabs_have_the_same_answers(open_page):
     assert [tab.inner_text("#count") for tab in tabs] == ["1 of 6 answered", "2 of 6 answered"]
 
 
-def test_neither_the_instructions_nor_another_tab_take_time_of_a_question(open_page, save):
+def test_instructions_and_other_tabs_take_no_time(open_page, save):
     clock = """
       window.late = 0;
       const now = performance.now.bind(performance);
@@ -572,7 +575,8 @@ def test_neither_the_instructions_nor_another_tab_take_time_of_a_question(open_p
     assert 5 <= json.loads(save(page).read_text())["seconds"] < 100
 
 
-def test_keys_in_a_remark_are_text_and_help_is_a_key_away(open_page, save):
+def test_keys_typed_in_remarks_are_text(open_page, save):
+    """The key for help opens the instructions."""
     page = open_page(render(ask(), texts=Texts(examples=("A dog: 100% YES.",))))
     assert not page.evaluate("document.getElementById('examples').open")
     begin(page)
@@ -584,7 +588,7 @@ def test_keys_in_a_remark_are_text_and_help_is_a_key_away(open_page, save):
 
 
 @pytest.mark.parametrize("name", ["eccv", "entailment", "failures"])
-def test_every_control_has_a_name_and_the_focus_goes_on(open_page, name):
+def test_controls_are_named_and_focus_moves_on(open_page, name):
     page = open_page(render(ask(name)))
     unnamed = """[...document.querySelectorAll('input, textarea, button')].filter((control) => control.checkVisibility()
       && !(control.labels?.length || control.textContent.trim() || control.ariaLabel)).length"""
@@ -626,7 +630,7 @@ def turk():
         server.shutdown()
 
 
-def test_a_worker_of_mturk_submits_two_hits_that_count(open_page, turk, tmp_path):
+def test_mturk_worker_submits_two_hits(open_page, turk, tmp_path):
     host, forms = turk
     asked = ask("cxc_captions", 2, 2, caption="</script> Caf\u00e9 \U0001f600, $x ${y}")
     (practice,) = ask("cxc_captions", 1, 1, pair_id="practice").sheets[0]

@@ -41,7 +41,7 @@ def logits_apart(model, processor, place):
 
 
 @pytest.mark.parametrize(("name", "head"), [*((name, "softmax") for name in WITH_BOTH), ("bert over vit", "sigmoid")])
-def test_the_loss_of_a_mixed_batch_is_that_of_a_loop_over_pairs(name, head):
+def test_mixed_batch_loss_equals_a_loop_over_pairs(name, head):
     """Equations 9 to 12, pair by pair: the losses of the heads that count for its kind, over the number of pairs."""
     model, processor = classifier(name, head=head)
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_joint_states_follow_equations_5_to_8():
 
 
 @pytest.mark.parametrize("name", WITH_BOTH)
-def test_both_first_tokens_see_the_whole_text_and_the_image(name):
+def test_both_first_tokens_see_text_and_image(name):
     model, processor = classifier(name, mask_share=0)
     one = tiny_models.picture(1)
     other = tiny_models.picture(2)
@@ -125,7 +125,7 @@ def moved(model, batch):
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_each_kind_of_data_moves_its_own_branch_alone(train):
+def test_each_kind_of_data_trains_its_branch(train):
     model, processor = classifier("bert over vit")
     model.train(train)
     text = processor(["a dog"] * 2, None, ["a cat", "a man"], [0, 1])
@@ -146,7 +146,7 @@ def test_the_joint_loss_reaches_both_branches():
     assert {"text_model", "image_model", "visual_text_model"} <= moved(model, both)
 
 
-def test_an_image_that_pairs_share_counts_as_one_for_each():
+def test_shared_image_counts_once_per_pair():
     model, processor = classifier("bert over vit")
     first = tiny_models.picture(1)
     second = tiny_models.picture(2)
@@ -159,7 +159,7 @@ def test_an_image_that_pairs_share_counts_as_one_for_each():
 
 
 @pytest.mark.parametrize(("name", "premise", "seen"), [("bert alone", "a dog", None), ("blip alone", "", [1])])
-def test_a_classifier_of_one_branch_uses_it_for_multimodal_pairs(name, premise, seen):
+def test_single_branch_classifier_accepts_multimodal_pairs(name, premise, seen):
     model, processor = classifier(name)
     images = [tiny_models.picture(1)]
     whole = model(**processor(["a dog"], images, ["a cat"], [1]))
@@ -191,7 +191,7 @@ def test_labels_outside_0_and_1_are_refused(wrong):
         model(**processor(["a dog"] * 2, None, ["a", "a"], [1.0, wrong]))
 
 
-def test_a_sigmoid_head_is_binary_cross_entropy_on_its_one_value():
+def test_sigmoid_head_uses_binary_cross_entropy():
     model, processor = classifier("bert alone", head="sigmoid")
     batch = processor(["a dog"] * 3, None, ["a cat", "a", "a man"], [0, 1, 0.25])
     seen = []
@@ -222,7 +222,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert (of_it.tokenizer is None, of_it.image_processor is None) == (name == "blip alone", name == "bert alone")
 
 
-def test_weights_of_the_parts_become_float32_without_their_heads():
+def test_classifier_parts_become_float32_without_heads():
     bert = tiny_models.bert()[0].to(torch.bfloat16)
     vit = tiny_models.vit()[0].half()
     matched = transformers.BertForMaskedLM(tiny_models.bert_config())
@@ -291,7 +291,7 @@ def test_numbers_out_of_range_are_refused(options, message):
         EntailmentConfig(**options)
 
 
-def test_without_any_part_it_is_a_config_of_bert_for_text():
+def test_default_config_is_bert_for_text():
     config = AutoConfig.for_model("cxc_eccv_entailment")
     assert (config.has_text, config.has_visual, config.text_config.model_type) == (True, False, "bert")
     assert KINDS == ("text", "visual", "multimodal")
@@ -307,7 +307,7 @@ def test_parameters_get_gradients_under_bfloat16_autocast():
     assert all(one.grad is not None and one.grad.isfinite().all() for one in model.joint_head.parameters())
 
 
-def test_a_batch_without_images_spends_nothing_on_vision_and_one_with_some_only_on_these():
+def test_vision_tower_runs_only_on_given_images():
     model, processor = classifier("bert over vit")
     sizes = []
     model.image_model.register_forward_pre_hook(

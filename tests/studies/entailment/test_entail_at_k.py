@@ -45,7 +45,7 @@ def about_of(path):
     return json.loads(path.with_name(ASKED).read_text())
 
 
-def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path, runs, sample_library):
+def test_every_pair_is_asked_once_in_random_order(tmp_path, runs, sample_library):
     files = [
         export(runs, tmp_path / str(number), sample_library, sample=7, seed=seed, ask_known=True)
         for number, seed in enumerate((0, 0, 1))
@@ -104,7 +104,7 @@ def test_the_majority_of_several_people_decides(tmp_path, runs, sample_library):
     assert three.provenance.others["people"] == 3
 
 
-def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path):
+def test_answer_overrides_ratings_and_known_pairs_are_skipped(tmp_path):
     """21 is rated 3 with image 1 and answered 0; 31 was labelled 0; 11 is the own caption; asked about all, 31 is 1."""
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
@@ -123,7 +123,7 @@ def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path)
     assert scores.provenance.others["against_derived_labels"] == 1
 
 
-def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tmp_path):
+def test_flickr30k_answers_are_also_a_label_file(tmp_path):
     """The answers, put into the mirror folder, give the same number as Entail@K of the whole report."""
     library = flickr_library(tmp_path / "first", [(IMAGES[0], 5, 1)])
     run = run_in_order([(0, 5, 6), (7, 8, 0), (10, 1, 2)])
@@ -148,7 +148,8 @@ def test_missing_row_gives_no_number(tmp_path, runs, sample_library):
         score_answers(path, data_dir=sample_library)
 
 
-def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_path, runs, sample_library):
+def test_answers_need_their_export(tmp_path, runs, sample_library):
+    """An export is never overwritten, as answers may belong to it."""
     path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
@@ -176,7 +177,7 @@ def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_pa
         (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "found 'x'"),
     ],
 )
-def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_library, changed, message):
+def test_damaged_export_record_gives_no_number(tmp_path, runs, sample_library, changed, message):
     path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
     about = about_of(path)
     path.with_name(ASKED).write_text(json.dumps(about | changed(about)))
@@ -237,7 +238,7 @@ def test_each_collection_counts_half(reports):
     assert reversed_order.results == found.results
 
 
-def test_a_mean_by_a_judge_says_what_its_interval_leaves_out(reports):
+def test_judged_mean_says_what_its_interval_omits(reports):
     judged = mean_entailment(scored(reports(judge=lambda images, captions: captions % 2)))
     assert any("interval over images only; the judge's precision" in text for text in judged.tables()[0].cautions)
     assert not mean_entailment(scored(reports())).tables()[0].cautions
@@ -259,7 +260,7 @@ def test_each_collection_has_draws_of_its_own():
     assert found.high - found.low == pytest.approx(2 * 1.96 * 0.5 / np.sqrt(2 * 200), rel=0.1)
 
 
-def test_reports_that_do_not_go_together_have_no_mean(reports):
+def test_mismatched_reports_have_no_mean(reports):
     coco, flickr = reports()
     for pair, message in (
         ((coco, coco), "coco and f30k|give one report with the task|f30k has entailment"),
@@ -271,7 +272,7 @@ def test_reports_that_do_not_go_together_have_no_mean(reports):
         mean_entailment(scored((coco, flickr))[:1])
 
 
-def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_path, monkeypatch):
+def test_mean_command_prints_collections_and_mean(reports, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name, report in zip(("coco", "f30k"), reports(), strict=True):
         report.save(tmp_path / name)

@@ -56,7 +56,7 @@ def texts_of(library):
     return {image: " ".join(own) for image, own in premises.items()}, texts
 
 
-def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(sample_library, make_run):
+def test_unlabelled_retrieved_pairs_are_asked_once(sample_library, make_run):
     """By loops: the top 30 of every image, each unlabelled pair by the stand-in, others by their label."""
     run = make_run(sample_library)
     asked = StandIn("1")
@@ -87,7 +87,7 @@ def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(samp
     assert report.provenance.unjudged.pairs == {"entailment/i2t": len(pairs)}
 
 
-def test_the_report_says_who_judged_and_what_it_was_trained_on(sample_library, make_run, tmp_path):
+def test_report_names_the_judge_and_its_training_data(sample_library, make_run, tmp_path):
     data = {"holds": {"coco/val": 120}, "trained_on_test": False, "trained_on_val": True}
     report = evaluate(make_run(sample_library), sample_library, StandIn("f" * 64, training_data=data, threshold=0.75))
     said = report.provenance.unjudged
@@ -131,7 +131,7 @@ def test_a_judge_asks_no_pair_twice(sample_library, make_run):
     assert set(other.asked) < set(asked.asked)
 
 
-def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
+def test_classifier_reading_images_gets_their_files(sample_library, make_run, tmp_path):
     with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))
     folder = tmp_path / "images"
@@ -204,7 +204,7 @@ def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, m
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(form, tmp_path, sample_library, make_run):
+def test_listed_pairs_suffice_for_an_evaluation(form, tmp_path, sample_library, make_run):
     for seed in (0, 1):
         save_embeddings(tmp_path / f"{seed}.npz", make_run(sample_library, seed=seed))
     path = tmp_path / f"pairs.{form}"
@@ -221,7 +221,8 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
         ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, judge=judged[: count // 2])
 
 
-def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_path, sample_library, make_run):
+def test_pairs_listed_for_a_number_suffice(tmp_path, sample_library, make_run):
+    """The expected value of the number asks for no other pairs."""
     run = make_run(sample_library)
     key = "coco_5k/t2i/recall_at_5"
     save_embeddings(tmp_path / "0.npz", run)

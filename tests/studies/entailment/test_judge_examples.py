@@ -52,7 +52,7 @@ def llava(tmp_path_factory):
     return folder, model, processor, tiny_vision_language.SPELLINGS
 
 
-def test_a_vlm_gives_p_yes_of_each_pair_alone(llava, pairs, tmp_path):
+def test_vlm_probability_does_not_depend_on_batch(llava, pairs, tmp_path):
     """Captions of different lengths share a batch, so all but the longest prompt are padded on the left."""
     import torch
 
@@ -82,7 +82,7 @@ def test_a_vlm_gives_p_yes_of_each_pair_alone(llava, pairs, tmp_path):
     assert [row["caption_id"] for row in read(output)] == table["caption_id"].to_pylist()
 
 
-def test_a_vlm_without_a_word_for_yes_gives_no_number(llava):
+def test_vlm_without_a_yes_token_is_refused(llava):
     judge = object.__new__(example("a_vlm")["Judge"])
     judge.processor = llava[2]
     assert (judge.spellings("yes"), judge.spellings("no")) == llava[3]

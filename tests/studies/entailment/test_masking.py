@@ -48,7 +48,7 @@ def attention_by_hand(model, pixels, extra):
         ("BlipVision", 1, 0.4, 6),
     ],
 )
-def test_the_most_attended_patches_are_blank_and_the_others_untouched(name, extra, ratio, count):
+def test_only_the_most_attended_patches_are_blanked(name, extra, ratio, count):
     model = encoder(name)
     pixels = noise()
     blanked = blank_attended(model, pixels, ratio)
@@ -98,7 +98,8 @@ def still(**options):
     return model.train(), processor
 
 
-def test_masked_copies_count_for_the_visual_and_the_joint_head_and_not_for_the_text_head():
+def test_masked_copies_count_for_visual_and_joint_heads():
+    """They do not count for the text head."""
     model, processor = still(mask_share=0.5)
     batch = cases.batch_of(processor)
     found = model(**batch)
@@ -121,7 +122,8 @@ def test_masked_copies_count_for_the_visual_and_the_joint_head_and_not_for_the_t
 
 
 @pytest.mark.parametrize(("share", "wanted"), [(0, 0), (0.06, 0), (0.0625, 1), (0.25, 2), (0.5, 4), (1, 6)])
-def test_a_share_of_the_pairs_with_an_image_is_masked_as_far_as_they_are_entailed(share, wanted, monkeypatch):
+def test_masking_affects_a_share_of_entailed_images(share, wanted, monkeypatch):
+    """Nothing is masked in evaluation or without labels."""
     model, processor = still(mask_share=share)
     masked = []
     monkeypatch.setattr(classifier, "blank_attended", lambda _, kept, ratio: masked.append((len(kept), ratio)) or kept)
@@ -138,7 +140,7 @@ def test_a_share_of_the_pairs_with_an_image_is_masked_as_far_as_they_are_entaile
     assert masked == []
 
 
-def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch):
+def test_masked_images_follow_the_seed(monkeypatch):
     model, processor = still(mask_share=0.25)
     drawn = []
     monkeypatch.setattr(classifier, "blank_attended", lambda _model, pixels, _ratio: drawn.append(pixels) or pixels)
@@ -150,7 +152,7 @@ def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch)
     assert not all(torch.equal(drawn[0], other) for other in drawn[1:3])
 
 
-def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
+def test_masking_a_copy_keeps_the_shared_image():
     model, processor = still(mask_share=0.5)
     picture = tiny_models.picture(1)
     batch = processor(["a dog"] * 2, [picture, picture], ["a cat", "a"], [1, 0])

@@ -72,7 +72,7 @@ pairs_of_few_scores = st.lists(
 
 
 @given(pairs_of_few_scores, st.sampled_from([0.1, 0.2, 0.5, 0.9]))
-def test_measures_are_those_of_a_loop_over_the_pairs(pairs, threshold):
+def test_rates_equal_a_loop_over_pairs(pairs, threshold):
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     expected = rates_by_hand(labels, [score >= threshold for score in scores])
     if any(map(math.isnan, expected.values())):
@@ -108,7 +108,8 @@ def test_intervals_draw_images_with_all_their_pairs():
 
 @given(pairs_of_few_scores, st.sampled_from(["f_half", "accuracy", 0.5, 0.75, 0.9, 1.0]))
 @settings(deadline=None)
-def test_the_threshold_is_the_best_of_all_distinct_scores(pairs, wanted):
+def test_chosen_threshold_beats_all_distinct_scores(pairs, wanted):
+    """Where a precision is asked for, it has the best recall of those that reach it."""
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     if not any(labels):
         return
@@ -126,7 +127,7 @@ def test_the_threshold_is_the_best_of_all_distinct_scores(pairs, wanted):
     assert choose_threshold(scores, labels, precision=wanted) == best
 
 
-def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good_ones():
+def test_threshold_never_splits_equal_scores():
     """The best cut of the sorted list would be inside the run of 0.7, which predictions cannot part."""
     assert choose_threshold([0.9, 0.7, 0.7, 0.7, 0.1], [1, 1, 0, 0, 1], for_="accuracy") == 0.9
 
@@ -139,7 +140,7 @@ def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good
         ([1e-4, 2e-4, 3e-4, 9e-4, 1e-3], [0, 1, 0, 1, 1]),
     ],
 )
-def test_calibration_is_the_minimum_that_a_slow_search_finds(scores, labels):
+def test_calibration_equals_the_minimum_of_slow_search(scores, labels):
     scale, offset = fit_calibration(scores, labels)
     positives = sum(labels)
     targets = [(positives + 1) / (positives + 2) if label else 1 / (len(labels) - positives + 2) for label in labels]
@@ -160,7 +161,7 @@ def test_calibration_is_the_minimum_that_a_slow_search_finds(scores, labels):
         assert loss(scale, offset + turn) > best
 
 
-def test_calibration_keeps_the_order_and_is_finite_where_scores_part_the_labels():
+def test_calibration_stays_finite_on_separable_scores():
     scale, offset = fit_calibration([-1.0, -0.9, 0.9, 1.0], [0, 0, 1, 1])
     assert 0 < scale < 100
     assert abs(offset) < 1e-6
@@ -192,7 +193,7 @@ def test_reliability_is_that_of_a_loop_over_bins(pairs):
     assert found.expected_error == pytest.approx(error)
 
 
-def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half():
+def test_sample_without_prediction_has_no_precision():
     """One pair of five is predicted, and rightly: samples without it count for accuracy and recall alone."""
     rates = {rate.name: rate for rate in measure_classifier([1, 0, 0, 0, 0], [0.9, 0.1, 0.1, 0.1, 0.1], 0.5)}
     assert (rates["precision"].low, rates["f_half"].low) == (1, 1)
@@ -248,7 +249,7 @@ def lists():
     return lists_of()
 
 
-def test_the_rule_finds_the_weights_that_made_the_labels(lists):
+def test_rule_recovers_the_weights_behind_labels(lists):
     rule = fit_rule(*lists_of(images=400)).rule
     assert (rule.logit, rule.log_rank, rule.offset) == pytest.approx((0.7, 1.3, 0.3), abs=0.12)
     fitted = fit_rule(*lists)
@@ -270,7 +271,7 @@ def test_probabilities_mean_the_share_of_lists(lists):
     assert labels[kept].mean() == pytest.approx(0.5, abs=0.06)
 
 
-def test_each_pair_is_judged_by_a_rule_of_other_images():
+def test_each_pair_is_judged_by_other_images_rule():
     scores, ranks, labels, images = lists_of(images=10, depth=5)
     labels = np.random.default_rng(3).integers(0, 2, labels.size)  # nothing to learn
     fitted = fit_rule(scores, ranks, labels, images)
@@ -307,7 +308,7 @@ def test_labels_that_allow_no_rule_are_refused(lists, change, message):
         fit_rule(**(dict(zip(names, lists, strict=True)) | change))
 
 
-def test_average_precision_and_the_best_pairs_share_ties_and_shares():
+def test_average_precision_equals_scikit_learn_with_ties():
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 200)
@@ -323,7 +324,7 @@ def test_average_precision_and_the_best_pairs_share_ties_and_shares():
     assert choose_threshold([0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0], precision=0.6, share=0.1) == 0.9
 
 
-def test_two_features_are_fitted_as_scikit_learn_fits_them(lists):
+def test_logistic_fit_equals_scikit_learn(lists):
     linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
     scores, ranks, labels, _ = lists
     features = [np.log(scores / (1 - scores)), -np.log(ranks)]
@@ -333,7 +334,7 @@ def test_two_features_are_fitted_as_scikit_learn_fits_them(lists):
     assert [*weights, offset] == pytest.approx([*expected.coef_[0], *expected.intercept_], abs=0.02)
 
 
-def test_the_table_tells_the_rank_alone_beside_the_rule(lists):
+def test_table_shows_rank_alone_beside_the_rule(lists):
     for threshold in (None, 1.0):
         fitted = fit_rule(*lists, threshold=threshold)
         shown = tables_to_markdown([table_of_rule(fitted.facts() | {"labelled": "pairs.csv"})])

@@ -122,7 +122,7 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(library, run, similarity):
+def test_text_retriever_ranks_by_mean_caption_vectors(library, run, similarity):
     content = library.split("train")
     texts = EmbeddingsRun(None, run.captions, similarity=similarity)
     vectors = run.captions.vectors.astype(np.float64)
@@ -153,7 +153,7 @@ def labelled(library):
 pytestmark = [pytest.mark.filterwarnings("ignore:shared-words has no record of the pairs"), pytest.mark.thorough]
 
 
-def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(library, run, labelled, tmp_path):
+def test_rule_is_fitted_on_labelled_retrieved_pairs(library, run, labelled, tmp_path):
     options = {"top_k": 60, "labelled": labelled}
     mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
     lists = by_hand(library.split("train"), cosines(run), 60, 0.0)
@@ -174,7 +174,8 @@ def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(
     assert mine(run, SharedWords(), library, **options).facts["rule"]["threshold"] == 0.5
 
 
-def test_labelled_pairs_of_another_split_have_the_ranks_of_the_retriever_there(library, run, labelled):
+def test_labelled_pairs_of_other_split_need_its_retriever(library, run, labelled):
+    """The ranks of the pairs are those in that retriever's lists."""
     own = read_labelled("cxc/val", library)
     with pytest.raises(InvalidOption, match=r"are of coco/validation: .*\(--labelled-retriever\)"):
         mine(run, SharedWords(), library, labelled=own, top_k=200)
@@ -186,7 +187,7 @@ def test_labelled_pairs_of_another_split_have_the_ranks_of_the_retriever_there(l
     assert mined.facts["rule"]["share"] == 0.06
 
 
-def test_pairs_that_the_classifier_was_trained_on_choose_no_rule(library, run, labelled, tmp_path):
+def test_training_pairs_choose_no_rule(library, run, labelled, tmp_path):
     """The default recipe trains on cxc/val: 0.70 asked there gave 0.595 on other pairs."""
     record_seen(tmp_path, labelled.table.slice(0, 295), labelled.table.slice(295, 295))  # of an image each
 
@@ -220,7 +221,7 @@ def test_flickr30k_is_mined_as_coco_is(tmp_path):
     assert list(again.mined_files) == ["mined_flickr30k_train"]
 
 
-def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path):
+def test_classifier_reading_images_gets_the_files(library, run, tmp_path):
     class Looks(SharedWords):
         has_visual = True
 
@@ -252,14 +253,14 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
         ({"threshold": 0.5, "output": "weak.csv"}, "must end in .parquet"),
     ],
 )
-def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, message):
+def test_impossible_options_are_refused_before_the_work(library, run, options, message):
     classifier = SharedWords()
     with pytest.raises((InvalidOption, UnknownName), match=message):
         mine(run, classifier, library, **options)
     assert not classifier.asked
 
 
-def test_runs_and_labelled_pairs_that_do_not_fit_are_refused(library, run, labelled):
+def test_mismatched_runs_and_labelled_pairs_are_refused(library, run, labelled):
     key = labelled.table["image_key"]
     of_one = labelled.table.filter(pa.compute.equal(key, key[0]))
     short = RankingsRun.from_dicts({image: [1] for image in library.split("train").image_ids.tolist()})
@@ -285,7 +286,8 @@ def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
         mine(run, SharedWords(), library, labelled=labelled)
 
 
-def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path, monkeypatch):
+def test_killed_mining_does_not_repeat_scores(library, run, tmp_path, monkeypatch):
+    """Shards that another model scored are scored anew."""
     monkeypatch.setattr(mining._PairSide, "shard_size", 100)
     file = tmp_path / "weak.parquet"
     put = FolderStore.put
@@ -372,7 +374,7 @@ def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
     assert (tmp_path / "two.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
 
 
-def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(library, run, labelled):
+def test_unreachable_precision_fails_before_any_scoring(library, run, labelled):
     classifier = SharedWords()
     chance = np.random.default_rng(0).random(labelled.table.num_rows) < 0.05
     column = labelled.table.schema.get_field_index("label")

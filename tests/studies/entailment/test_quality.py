@@ -45,7 +45,7 @@ def test_labels_of_people_are_labelled_pairs(library, tmp_path):
     assert found.labels.tolist() == [0, 1, 1]
 
 
-def test_parts_are_read_by_name_test_data_as_well(pairs, library):
+def test_parts_are_read_by_name_including_test(pairs, library):
     assert (pairs.name, pairs.table.schema) == ("cxc/test", SCHEMA)
     rated = library.split("test").ratings("sits")
     others = [row for row in rated.to_pylist() if row["sampling_method"] != "c2i_original"]
@@ -62,7 +62,7 @@ JSONL = [
 ]
 
 
-def test_a_users_file_in_a_layout_of_entailment_labels(tmp_path, library):
+def test_users_jsonl_of_labels_is_read(tmp_path, library):
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(map(json.dumps, JSONL)))
     found = read_labelled(str(path), library)
@@ -73,7 +73,8 @@ def test_a_users_file_in_a_layout_of_entailment_labels(tmp_path, library):
     assert found.images.tolist() == ["image/a.jpg", "image/a.jpg", "coco/7"]
 
 
-def test_a_table_of_the_schema_or_of_its_least_columns(tmp_path, pairs, library):
+def test_table_needs_only_three_columns(tmp_path, pairs, library):
+    """The columns are premise, hypothesis and label."""
     path = tmp_path / "pairs.parquet"
     pq.write_table(pairs.table, path)
     assert read_labelled(str(path), library).table.equals(pairs.table)
@@ -100,7 +101,7 @@ def test_a_table_of_the_schema_or_of_its_least_columns(tmp_path, pairs, library)
         ),
     ],
 )
-def test_a_table_that_holds_no_labelled_pairs_is_refused(tmp_path, library, columns, message):
+def test_table_without_labelled_pairs_is_refused(tmp_path, library, columns, message):
     types = {"premise": pa.string(), "hypothesis": pa.string(), "label": pa.int64()}
     table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
     pq.write_table(table, tmp_path / "pairs.parquet")
@@ -136,7 +137,7 @@ def test_the_report_has_what_the_measures_say(pairs, said, library):
         assert row.recall == pytest.approx(pairs.labels[found].sum() / 36)
 
 
-def test_a_precision_that_nothing_reaches_is_said_and_refused_where_it_is_wanted(pairs, library):
+def test_unreachable_precision_is_reported_or_refused(pairs, library):
     backwards = np.where(pairs.labels, 0.2, 0.8)
     report = report_classifier(pairs, backwards, library, model="backwards")
     assert [row.threshold for row in report.precisions] == [None] * 4
@@ -145,7 +146,7 @@ def test_a_precision_that_nothing_reaches_is_said_and_refused_where_it_is_wanted
         report_classifier(pairs, backwards, library, model="backwards", precision=0.9)
 
 
-def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path):
+def test_probabilities_match_by_ids_or_order(pairs, said, tmp_path):
     ids = [
         [int(key.partition("/")[2]) for key in pairs.table[name].to_pylist()] for name in ("image_key", "caption_key")
     ]
@@ -202,7 +203,7 @@ def score(*arguments, **options):
     return run_command("entailment", "score", *arguments, "--data-dir", "sample", **options)
 
 
-def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch):
+def test_score_command_writes_what_it_reads_again(pairs, said, tmp_path, monkeypatch):
     scoring = pytest.importorskip("cxc_eccv.studies.entailment.scoring", exc_type=ImportError)
     fake = FakeClassifier(said, {"coco/test": 39, "flickr30k/test": 1, "coco/val": 5})
     monkeypatch.setattr(scoring, "find_classifier", lambda *_, **__: fake)
@@ -272,7 +273,7 @@ CAT = ("", "coco/8", "A cat.")
 SENTENCE = ("Two men talk.", None, "men talk")
 
 
-def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
+def test_seen_pair_is_recognised_by_words_or_image(tmp_path):
     record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT, SENTENCE))
     asked = pairs_of(
         ("a dog runs, a brown dog", None, "A dog!"),
@@ -288,7 +289,7 @@ def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
     assert found["held_out"].tolist() == [False, False, False, True, False, False, False]
 
 
-def test_a_run_that_goes_on_has_seen_what_the_one_before_saw(tmp_path):
+def test_continued_run_inherits_the_seen_pairs(tmp_path):
     first, second, third = folders = [tmp_path / name for name in ("first", "second", "third")]
     for folder in folders:
         folder.mkdir()
@@ -303,7 +304,7 @@ def test_a_run_that_goes_on_has_seen_what_the_one_before_saw(tmp_path):
     assert not read_seen(third / SEEN_FILE).complete
 
 
-def test_a_report_says_how_many_of_its_pairs_were_trained_on(library, tmp_path):
+def test_report_counts_the_pairs_trained_on(library, tmp_path):
     seen = record_seen(tmp_path, pairs_of(DOG), pairs_of(CAT))
     labelled = LabelledPairs("pairs.csv", pairs_of(DOG, CAT, SENTENCE, ("x", None, "y")), {})
     report = report_classifier(labelled, [0.1, 0.9, 0.2, 0.8], library, model="it", seen=seen)

@@ -27,7 +27,7 @@ def loaded(folder):
 
 
 @pytest.mark.thorough
-def test_it_has_the_folders_name_and_a_fingerprint_of_what_it_does(folder, loaded, tmp_path):
+def test_classifier_has_folder_name_and_fingerprint(folder, loaded, tmp_path):
     assert loaded.name == "both"
     assert load_classifier(folder).fingerprint == loaded.fingerprint
     assert load_classifier(loaded) is loaded
@@ -86,14 +86,15 @@ def test_cut_premises_are_counted_in_one_warning(loaded):
         ("the", "two cat and a man " * 9, 1, "the [SEP] " + "two cat and a man " * 4),
     ],
 )
-def test_a_cut_pair_loses_the_end_of_its_premise_and_its_hypothesis_only_if_it_must(premise, hypothesis, cut, read):
+def test_truncation_cuts_the_premise_first(premise, hypothesis, cut, read):
+    """The hypothesis is cut only if it is too long alone."""
     _, processor = cases.classifier("bert alone")
     prepared = processor.prepare([premise], None, [hypothesis])
     assert prepared.cut == cut
     assert processor.tokenizer.decode(prepared.inputs["input_ids"][0]) == f"[CLS] {read}[SEP]"
 
 
-def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
+def test_each_branch_counts_its_own_truncation():
     model, _ = cases.classifier("bert with blip")
     narrow, wide = (tiny_models.bert_tokenizer(limit) for limit in (8, 40))
     image = [tiny_models.picture(1)]
@@ -105,7 +106,7 @@ def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
         assert tuple(processor.prepare(*pair, ["a dog " * 5, "a"][: len(pair[0])]).cut for pair in pairs) == cuts
 
 
-def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
+def test_truncated_pairs_are_counted_without_images(loaded):
     long = "two cat and a man " * 9
     premises = ["a", long, "", ""]
     images = [None, None, "a.png", "b.png"]
@@ -134,7 +135,7 @@ def test_images_that_cannot_be_read_are_named(loaded, tmp_path):
         (([""], [tiny_models.picture(1)], ["a"]), {}, "pair 0 has only an image"),
     ],
 )
-def test_what_is_no_pair_is_refused_before_any_work(pairs, options, message):
+def test_malformed_pair_is_refused_before_any_work(pairs, options, message):
     model, processor = cases.classifier("bert alone")
     with pytest.raises((InvalidOption, TowerMissing), match=message):
         load_classifier(model, processor=processor).score(*pairs, **options)
@@ -183,7 +184,7 @@ def test_a_processor_needs_what_its_model_reads():
         EntailmentProcessor.for_model(cases.classifier("bert alone")[0], tiny_models.clip_tokenizer())
 
 
-def test_an_image_of_many_pairs_is_opened_once_a_batch(loaded, tmp_path, monkeypatch):
+def test_image_is_opened_once_per_batch(loaded, tmp_path, monkeypatch):
     from cxc_eccv.studies.entailment import scoring
 
     opened = []
@@ -195,7 +196,7 @@ def test_an_image_of_many_pairs_is_opened_once_a_batch(loaded, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
-def test_images_given_to_the_processor_may_be_of_other_modes(loaded, mode):
+def test_processor_accepts_images_of_other_modes(loaded, mode):
     picture = tiny_models.picture(1).convert(mode)
     given, wanted = (loaded.processor([""], [one], ["a"])["pixel_values"] for one in (picture, picture.convert("RGB")))
     assert torch.equal(given, wanted)

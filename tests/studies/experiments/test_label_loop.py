@@ -100,7 +100,7 @@ def test_perfect_people_find_what_they_are_asked_about(library, true_pairs):
     assert [labels.num_rows for labels in told] == [number * 105 for number in range(3)]
 
 
-def test_what_was_never_asked_changes_no_answer_and_no_model(library, monkeypatch):
+def test_unasked_pairs_change_no_answer_or_model(library, monkeypatch):
     def go(truth):
         seen = []
 
@@ -132,7 +132,7 @@ def test_what_was_never_asked_changes_no_answer_and_no_model(library, monkeypatc
     assert counts["to_find"][0].as_py() == 315 < others["to_find"][0].as_py()
 
 
-def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pairs):
+def test_random_annotators_tell_nothing_and_liars_are_rejected(library, true_pairs):
     content = library.split("validation")
     random = np.random.default_rng(0)
     others = set(product(content.image_ids.tolist(), content.caption_ids.tolist())) - true_pairs
@@ -154,7 +154,7 @@ def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pa
     assert (len(given), len(accepted)) == (4 * sum(map(len, sheets)), 0)
 
 
-def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
+def test_simulated_error_rates_are_as_given(library, true_pairs):
     sheets = sheets_of(library, true_pairs)
     truth = Truth(library, "validation")
     rates = [0.0, 0.1, 0.4]

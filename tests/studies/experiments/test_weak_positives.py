@@ -25,7 +25,8 @@ def pairs_of(path):
     return set(zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True))
 
 
-def test_true_pairs_are_of_two_images_and_those_that_the_scenes_make_true(tool, tmp_path, capsys):
+def test_true_pairs_follow_the_drawn_scenes(tool, tmp_path, capsys):
+    """They leave out the captions of the image itself."""
     path = tmp_path / "true.parquet"
     tool.main(["true", "--output", str(path)])
     library = Library("sample", mined=[path])
@@ -52,7 +53,7 @@ def test_a_file_is_measured_against_the_truth(tool, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[1] == "precision 66.7  recall 50.0"
 
 
-def test_rated_pairs_are_those_from_3_on_of_other_images(tool, tmp_path, sample_library):
+def test_rated_pairs_reach_3_on_other_images(tool, tmp_path, sample_library):
     path = tmp_path / "rated.parquet"
     tool.main(["rated", "--data-dir", "sample", "--split", "validation", "--output", str(path)])
     content = sample_library.split("validation")
@@ -86,7 +87,7 @@ def test_scores_are_compared_seed_by_seed(tool, tmp_path, monkeypatch, capsys):
     assert f"| Entail@5 | 55.0 | 59.0 | +4.0 ± {spread:.1f} |" in capsys.readouterr().out
 
 
-def test_a_model_is_not_trained_again_and_not_taken_for_another(tool, tmp_path):
+def test_trained_model_is_reused_only_if_equal(tool, tmp_path):
     weak = tmp_path / "weak.parquet"
     weak.write_bytes(b"one")
     (tmp_path / "report").mkdir()

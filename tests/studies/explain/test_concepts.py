@@ -73,17 +73,18 @@ class TestCoco:
         assert found.boxes[ids[0]][0][2:] == (0.75, 0.0, 0.25, 0.5)
 
     @pytest.mark.parametrize("sides", [(5, 5, 0, 9), (5, 5, 9, 0), (200, 0, 9, 9), (0, -9, 9, 9), (1e8, 0, 1, 1)])
-    def test_a_box_without_an_area_is_left_out_and_counted(self, load, ids, sides):
+    def test_box_without_area_is_counted_not_used(self, load, ids, sides):
         found = load([image(ids[0])], [box(ids[0], 18, *sides), box(ids[0], 1, 0, 0, 9, 9)])
         assert set(found.images[ids[0]]) == {"person.n.01"}
         assert found.left_out == {"box without an area inside the image": 1}
 
-    def test_of_nothing_but_left_out_annotations_nobody_knows_what_is_shown(self, load, ids):
+    def test_image_with_only_omitted_boxes_is_unknown(self, load, ids):
+        """An image without annotations is known to show nothing."""
         found = load([image(n) for n in ids[:3]], [box(ids[0], 18, 5, 5, 0, 9), box(ids[2], 18, 5, 5, 9, 9)])
         assert names_of(found) == {ids[1]: set(), ids[2]: {"dog.n.01"}}
         assert set(found.boxes) == {ids[1], ids[2]}
 
-    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids):
+    def test_copied_annotation_is_no_second_instance(self, load, ids):
         dogs = [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)]
         others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
         found = load([image(ids[0])], [*dogs, *dogs, *others])
@@ -217,7 +218,7 @@ class TestTables:
         assert [entry.category for entry in entries[80:]] == list(sets.category_names)
         assert [entry.category_id for entry in entries[80:]] == sets.category_ids.tolist()
 
-    def test_every_synset_is_one_of_wordnet_and_every_choice_has_its_reason(self, wordnet):
+    def test_every_synset_is_in_wordnet_with_reasons(self, wordnet):
         for entry in synsets_of_categories().values():
             synset = wordnet.synset(entry.synset)
             assert (synset.name(), synset.pos()) == (entry.synset, "n")
@@ -303,7 +304,7 @@ class TestVisualGenome:
         assert listed(found.images[ids[0]]) == {"sky.n.01": [0.025]}
         assert found.left_out == {"box without an area inside the image": 2, "box of negative width or height": 1}
 
-    def test_the_first_of_two_images_that_are_one_of_cocos(self, genome, ids):
+    def test_first_of_two_images_with_coco_id_counts(self, genome, ids):
         again = {"width": 9, "height": 9}
         images = [*GENOME_IMAGES[:4], GENOME_IMAGES[4] | {"coco_id": "first"}]
         images += [again | {"image_id": 6, "coco_id": 777}, again | {"image_id": 7, "coco_id": 777}]

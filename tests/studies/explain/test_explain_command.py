@@ -87,7 +87,8 @@ def test_terminal_begins_with_kinds_of_failures(explain, files, tmp_path):
     assert "CA" in numbers
 
 
-def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, tmp_path):
+def test_explain_compares_models_reproducibly(explain, files, tmp_path):
+    """Equal inputs give equal bytes."""
     words = (*files, "--name", "A", "--name", "B", "--direction", "t2i", "--direction", "i2t", "--output")
     status, shown, _ = explain(*words, tmp_path / "o")
     assert status == explain(*words, tmp_path / "again")[0] == 0
@@ -161,7 +162,7 @@ def test_inputs_are_checked_before_any_work(explain, files, bad_files, words, me
     assert named <= own | {"--query-position"}
 
 
-def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, bad_files):
+def test_zero_vector_error_suggests_dot_similarity(explain, files, bad_files):
     status, _, said = explain(bad_files / "zero.npz")
     assert status == 2
     assert "save similarity='dot' in the file" in " ".join(said.split())

@@ -101,7 +101,7 @@ def test_kinds_are_those_of_a_plain_loop(explanation, pages):
         assert all(len(group.cards) == min(SHOWN, group.total) for group in page.groups)
 
 
-def test_concepts_of_a_card_are_those_of_its_numbers(explanation, pages):
+def test_card_concepts_agree_with_its_numbers(explanation, pages):
     joined_somewhere = False
     for page in pages:
         rows = {row["query_id"]: row for row in explanation.directions[page.direction].table.to_pylist()}
@@ -203,7 +203,7 @@ def judge(explanation, sample_library, monkeypatch):
          "Partly right: it shows 1 of 2 concepts of the right image; sizes differ in 100.0% of the matches."),
     ],
 )  # fmt: skip
-def test_one_sentence_says_whether_it_was_a_near_miss(text, truth, retrieved, kind, verdict, judge):
+def test_sentence_says_whether_it_is_a_near_miss(text, truth, retrieved, kind, verdict, judge):
     shown = (Counter(f"{name}.n.01" for name in image.split()) for image in (truth, retrieved))
     found = judge(text, *shown)
     assert found == (kind, verdict or found[1])
@@ -224,14 +224,14 @@ def test_near_miss_says_another_colour(explanation, monkeypatch, judge):
     assert "says" not in judge("red square", square, square)[1]
 
 
-def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
+def test_caption_with_leading_blanks_is_marked_correctly(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
     monkeypatch.setattr(Split, "texts_of", lambda content, ids: spaced.take([0] * len(ids)))
     (page, *_) = show_failures([explanation], shown=1)
     assert cards_of(page)[0].marked == [("one ", False), ("circle", True), (".", False)]
 
 
-def test_the_query_is_marked_where_it_mentions_a_concept_of_its_images(pages, sample_library):
+def test_query_marks_the_concepts_it_mentions(pages, sample_library):
     content = sample_library.split("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     marked = 0
@@ -282,7 +282,7 @@ def test_nothing_is_loaded_from_elsewhere(page):
     assert all(one["attrs"]["src"].startswith("data:image/jpeg;base64,") for one in shown.all("img"))
 
 
-def test_structure_is_sound_and_images_say_what_they_show(page):
+def test_page_structure_is_sound_with_described_images(page):
     shown = Page(page)
     shown.assert_sound()
     texts = [one["attrs"]["alt"] for one in shown.all("img")]
@@ -298,7 +298,7 @@ def test_without_images_there_are_concepts_alone(explanation, sample_library):
     assert len(tables) == len(shown.all("article"))
 
 
-def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
+def test_missing_image_is_an_empty_frame(explanation, sample_library, tmp_path):
     with pytest.warns(UserWarning, match=r"\d+ of the \d+ photographs shown found in .*has empty frames"):
         text = FailureReport([explanation]).to_html(tmp_path)
     assert "is not in the folder" in text
@@ -326,7 +326,7 @@ def test_the_random_sample_follows_the_seed(explanation, sample_library):
     assert len({card.failure.kind for card in page.drawn.cards}) > 1
 
 
-def test_the_search_finds_failures_of_every_concept_that_is_missing(explanation, sample_library):
+def test_search_finds_failures_of_every_missing_concept(explanation, sample_library):
     images = explanation.concepts.images
     for page in show_failures([explanation], shown=1):
         failures = explanation.directions[page.direction].failures

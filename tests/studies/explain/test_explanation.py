@@ -232,7 +232,7 @@ def test_the_informed_variant_sees_what_the_query_mentions():
         keep_mentioned(PAIRS, [{"dog"}, {"dog"}])
 
 
-def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_place():
+def test_missing_mentioned_concept_is_matched_with_all_others():
     alike = {("cat", "dog"): 0.9, ("dog", "park"): 0.2}
 
     def similarity(names):
@@ -251,7 +251,7 @@ def plain_difference(values, others, higher):
     return values - (max(known) if higher else min(known)) if known else float("nan")
 
 
-def test_the_best_of_the_others_is_each_metrics_own():
+def test_best_alternative_is_chosen_per_metric():
     random = np.random.default_rng(0)
     top = {"concept_agreement": random.uniform(0.1, 1, 20), "non_common_similarity": random.uniform(size=20)}
     others = {name: random.uniform(0.1, 1, (20, 4)) for name in top}
@@ -265,7 +265,7 @@ def test_the_best_of_the_others_is_each_metrics_own():
         np.testing.assert_array_equal(differences, expected)
 
 
-def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
+def test_image_sharing_nothing_is_not_best_at_counting():
     top = {"concept_agreement": np.array([0.5, 0.0, 0.5]), "concept_enumeration": np.array([3.0, 0.0, 3.0])}
     others = {
         "concept_agreement": np.array([[0.0, 0.2], [0.5, 0.5], [0.0, np.nan]]),
@@ -277,7 +277,7 @@ def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
     assert np.isnan(differences["concept_agreement"]).all()
 
 
-def test_ratios_of_sums_are_those_that_table_3_prints():
+def test_ratios_of_sums_are_those_of_table_3():
     sums = {
         "matchings": 184_747,
         "non_common_concepts": 627_833,

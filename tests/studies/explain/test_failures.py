@@ -136,7 +136,8 @@ def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
     assert failures.n_queries == report.results[0].n_queries
 
 
-def test_where_all_scores_are_equal_every_query_fails_and_ties_are_told(sample_library):
+def test_equal_scores_make_every_query_fail(sample_library):
+    """A warning counts the ties."""
     run = equal_scores(sample_library.split())
     with pytest.warns(UserWarning, match=f"t2i: .* {TIES}"):
         failures = find_failures(run, sample_library.split(), "t2i")
@@ -144,7 +145,7 @@ def test_where_all_scores_are_equal_every_query_fails_and_ties_are_told(sample_l
 
 
 @pytest.mark.parametrize("direction", TASKS)
-def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_library, direction):
+def test_rank_is_unknown_beyond_the_ranking(sample_library, direction):
     content = sample_library.split()
     whole, short = (find_failures(given(content, depth), sample_library.split(), direction) for depth in (None, 20))
     assert whole.rows["truth_rank"].notna().all()
@@ -155,7 +156,7 @@ def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_librar
 
 
 @pytest.mark.filterwarnings(f"ignore:.*{TIES}")
-def test_a_rival_is_found_behind_all_captions_of_two_images(sample_library):
+def test_rival_is_found_behind_two_images_captions(sample_library):
     """Two images each have one vector for all their captions, so nine captions stand before the third image."""
     content = sample_library.split()
     pairs = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids) // 2
@@ -179,7 +180,8 @@ def test_a_run_is_refused_as_evaluate_refuses_it(sample_library):
         assert str(found.value) == str(expected.value)
 
 
-def test_row_numbers_are_of_the_split_that_is_explained(sample_library):
+def test_row_numbers_instead_of_ids_are_refused(sample_library):
+    """The message has the code that gives the ids of the split that is explained."""
     content = sample_library.split("validation")
     whole = random_vectors(content)
     numbered = EmbeddingsRun(whole.images, Embeddings(np.arange(content.caption_ids.size), whole.captions.vectors))
@@ -187,7 +189,7 @@ def test_row_numbers_are_of_the_split_that_is_explained(sample_library):
         find_failures(numbered, content, "t2i")
 
 
-def test_a_ranking_without_an_item_of_the_gallery_is_refused(sample_library):
+def test_ranking_outside_the_gallery_is_refused(sample_library):
     content = sample_library.split()
     run = RankingsRun.from_dicts(t2i={caption: [-5] for caption in content.caption_ids.tolist()})
     with pytest.raises((RunTooShallow, UnknownIds)):

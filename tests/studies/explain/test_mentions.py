@@ -56,7 +56,7 @@ def test_what_a_sentence_mentions(wordnet, text, expected):
     assert find_mentions([text], COMMON) == [expected]
 
 
-def test_the_list_has_words_for_every_category_of_coco(wordnet):
+def test_every_coco_category_has_words(wordnet):
     words = load_category_words()
     synsets = synsets_of_categories()
     assert [*words] == [*[name for name in synsets if name not in SAMPLE], NO_CATEGORY]
@@ -101,7 +101,7 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, 
         ("a dog", [], set()),
     ],
 )
-def test_other_words_mean_what_wordnet_has_them_as_names_of(wordnet, text, vocabulary, expected):
+def test_other_words_mean_their_wordnet_names(wordnet, text, vocabulary, expected):
     assert find_mentions([text], vocabulary) == [expected]
 
 
@@ -152,7 +152,7 @@ def test_what_a_caption_says_of_its_concepts(text, captions, expected):
     assert differences(text, *captions) == expected
 
 
-def test_a_puppy_is_a_dog_and_a_cat_is_none():
+def test_puppy_is_a_dog_and_cat_is_not():
     def among(concepts):
         return find_differences("black dog", [(6, 9, {"dog", "animal"})], [("red pet", [(4, 7, concepts)])])[0].others
 

@@ -75,7 +75,7 @@ def test_a_plain_loop_agrees(sample_library, normalize):
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=30), st.integers(0, 4))
-def test_every_caption_of_an_image_is_its_query_or_stands_for_it(owners, position):
+def test_each_caption_is_query_or_represents_its_image(owners, position):
     owners = np.array(owners)
     sizes = {image: np.count_nonzero(owners == image) for image in owners.tolist()}
     taking = [image for image in dict.fromkeys(owners.tolist()) if sizes[image] > max(position, 1)]
@@ -92,7 +92,7 @@ def test_every_caption_of_an_image_is_its_query_or_stands_for_it(owners, positio
         assert pairing.others[pairing.starts[place] : pairing.starts[place + 1]].tolist() == rows
 
 
-def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
+def test_images_with_equal_captions_tie_in_any_order(sample_library):
     random = np.random.default_rng(0)
     said = random.standard_normal((4, 7)).astype(np.float32)
     vectors = np.concatenate([random.standard_normal((1, 7)), said, random.standard_normal((1, 7)), said[::-1]])
@@ -102,7 +102,7 @@ def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
     assert report.scores["coco/query_0/recall_at_1"] == 0  # an image that ties counts as above
 
 
-def test_the_order_of_captions_changes_no_bit_of_their_mean():
+def test_mean_vector_ignores_the_order_of_captions():
     said = np.array([[2.0**60, 1], [1, 1], [-(2.0**60), 1]], dtype=np.float32)  # the sum depends on the order
     owners = np.repeat([7, 8, 9], 4)
     vectors = np.ones((12, 2), dtype=np.float32)
@@ -112,7 +112,7 @@ def test_the_order_of_captions_changes_no_bit_of_their_mean():
     assert (means == means[0]).all()
 
 
-def test_words_of_the_query_among_the_others_are_counted(sample_library):
+def test_query_repeated_among_the_others_is_counted(sample_library):
     texts = ["A dog.", "a  DOG.", "Two dogs.", "A cat.", "A bus.", "A cat"]
     vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
     report = evaluate_query_corpus(table([1, 1, 1, 2, 2, 2], texts), vectors, sample_library, collection="coco")
@@ -258,7 +258,7 @@ def test_two_models_are_explained_side_by_side(command, make_run, sample_library
     assert "images as" in (tmp_path / "out" / "explain.html").read_text().lower()
 
 
-def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
+def test_query_corpus_rankings_need_one_direction_and_corpus(tmp_path):
     lists = RankingsRun.from_dicts({7: [1]}, {1: [7]}).lists
     with pytest.raises(MalformedRun, match="have only t2i, but these have i2t, t2i"):
         RankingsRun(lists, corpus="a summary")

@@ -76,7 +76,7 @@ def test_failures_are_read_as_explain_wrote_them(sample_library, explained, tmp_
 @pytest.mark.thorough
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(damage=damages())
-def test_a_damaged_table_is_refused_or_as_it_was(sample_library, explained, tmp_path_factory, damage):
+def test_damaged_table_is_refused_or_unchanged(sample_library, explained, tmp_path_factory, damage):
     folder = tmp_path_factory.mktemp("damaged")
     keep(explained, folder)
     path = folder / "failures.parquet"
@@ -109,7 +109,7 @@ def test_a_table_that_lacks_a_column_is_refused(sample_library, explained, tmp_p
         b'{"a": {"split": "\\ud800", "collection": "coco"}}',
     ],
 )
-def test_a_table_that_does_not_say_its_split_is_refused(sample_library, facts, explained, tmp_path):
+def test_table_without_its_split_is_refused(sample_library, facts, explained, tmp_path):
     write_parquet(explained.replace_schema_metadata(facts and {b"explained": facts}), tmp_path / "failures.parquet")
     with pytest.raises(MalformedSource, match=r"failures\.parquet"):
         read_failures(tmp_path, sample_library)
@@ -141,7 +141,7 @@ def mark(*names):
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, sample_library):
+def test_exported_row_has_everything_a_rater_needs(form, exported, sample_library):
     rows = read_rows(exported(form))
     content = sample_library.split()
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
@@ -157,7 +157,7 @@ def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, samp
         assert not row["worker"]
 
 
-def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(explained, exported):
+def test_draw_depends_on_seed_not_on_order(explained, exported):
     shuffled = explained.take(np.random.default_rng(1).permutation(explained.num_rows))
     first, again, other = (
         exported(folder=str(place), table=table, seed=seed)
@@ -211,7 +211,7 @@ def test_a_wrong_row_is_refused_with_its_place(changed, told, exported, explaine
         read_ratings([path], explained, sample_library.split())
 
 
-def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exported, explained, sample_library, tmp_path):
+def test_ratings_hold_for_every_model_failing_alike(exported, explained, sample_library, tmp_path):
     path = answer(exported(), tmp_path / "ann.jsonl")
     pairs = {row["pair_id"] for row in read_rows(path)}
     ids = names_of(explained)
@@ -247,7 +247,7 @@ def test_known_pairs_are_among_the_failures(exported, explained, matches, sample
     assert {tuple(row) for row in rows} == {tuple(rows[0])}
 
 
-def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, matches, sample_library, tmp_path):
+def test_known_pairs_are_counted_per_rater(exported, explained, matches, sample_library, tmp_path):
     path = exported(sample=30)
     files = [answer(path, tmp_path / f"{rater}.jsonl", rater=rater) for rater in ("ann", "ben")]
     rows = read_rows(files[1])
@@ -337,7 +337,7 @@ def test_rules_are_those_counted_one_by_one(seed):
     assert order == sorted(order)
 
 
-def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+def test_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlxtend", None)
     with pytest.raises(InvalidOption, match=r"need mlxtend, which is not installed: .*pip install"):
         find_rules(np.eye(7, dtype=bool))
@@ -375,7 +375,7 @@ def test_what_is_marked_together_is_counted(explained):
     ]
 
 
-def test_correlations_are_those_of_scipy_over_the_failures_that_have_the_number(explained):
+def test_correlations_equal_scipy_on_defined_numbers(explained):
     random = np.random.default_rng(3)
     size = 40
     values = random.random(size).round(1)
@@ -414,7 +414,7 @@ def test_the_interval_is_of_failures_drawn_anew(explained):
     assert (row.low, row.high) == pytest.approx(tuple(np.quantile(samples, [0.025, 0.975])), abs=1e-12)
 
 
-def test_people_agree_where_the_better_number_has_the_higher_rating(explained):
+def test_better_numbers_agree_with_higher_ratings(explained):
     size = 30
     ratings = np.arange(size) % 10 + 1
     table = explained.slice(0, size)
@@ -438,7 +438,7 @@ def test_people_agree_where_the_better_number_has_the_higher_rating(explained):
     }
 
 
-def test_what_cannot_be_correlated_has_a_reason_and_no_number(explained):
+def test_undefined_correlation_has_a_reason(explained):
     size = 6
     table = explained.slice(0, size)
     place = table.schema.get_field_index("size_disagreement")

@@ -84,7 +84,7 @@ def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample
     assert found.moves["unchanged"].tolist() == [unchanged]
 
 
-def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sample_library, make_run):
+def test_original_ranks_and_cosines_equal_evaluate(sample_library, make_run):
     run = make_run(sample_library)
     content = sample_library.split()
     arrays = alter(run.captions, "size", np.arange(12))
@@ -105,7 +105,7 @@ def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sa
     assert cosine.after == pytest.approx(mean_cosine(arrays["adversarial_size_embeddings"].astype(float)))
 
 
-def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
+def test_reversed_order_is_significant_and_unchanged_is_not(sample_library, make_run):
     run = make_run(sample_library)
     content = sample_library.split()
     places = [run.images.ids.tolist().index(owner) for owner in content.caption_image_ids.tolist()]

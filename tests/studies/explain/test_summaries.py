@@ -104,7 +104,7 @@ def test_full_disk_names_the_file_of_summaries(saved, tmp_path):
     assert len(summarize(summarizer, TEXTS, file)) == len(TEXTS)
 
 
-def test_a_cache_that_another_process_holds_is_not_needed(saved, tmp_path, monkeypatch):
+def test_locked_cache_is_not_needed(saved, tmp_path, monkeypatch):
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     summarizer = load_summarizer(str(saved / "t5"), device="cpu")
     whole = summarize(summarizer, TEXTS)

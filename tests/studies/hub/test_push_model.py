@@ -66,7 +66,7 @@ TRAIN = (
 
 
 @pytest.mark.slow
-def test_a_trained_model_is_pushed_with_its_card_and_its_report(hub, client, tmp_path):
+def test_trained_model_is_pushed_with_card_and_report(hub, client, tmp_path):
     client.command(*TRAIN, "--output-dir", tmp_path / "de")
     there = hub.store.repositories["model", "org/de_t2t"].files()
     expected = {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"}

@@ -56,7 +56,7 @@ def test_photos_of_both_flickr_collections_become_one_group(real_library):
 @pytest.mark.parametrize(
     "line", ["no tab", "1_ab.jpg#0\t ", "x_ab.jpg#0\tA dog .", "1_ab.png#0\tA dog .", "1_ab.jpg.1#0\tA cat ."]
 )
-def test_a_malformed_line_or_a_second_caption_of_a_number_is_named(tmp_path, line):
+def test_malformed_or_repeated_caption_line_is_named(tmp_path, line):
     path = tmp_path / "Flickr8k.token.txt"
     path.write_text(f"1_ab.jpg#0\tA cat .\n{line}\n")
     with pytest.raises(MalformedSource, match="line 2"):

@@ -93,7 +93,7 @@ def weak_batches(size=2, captions=WEAK, seed=0):
     return WeakBatches(captions, load, batch_of, size=size, seed=seed)
 
 
-def test_weak_positives_are_drawn_for_the_images_of_the_batch_first():
+def test_weak_positives_prefer_images_of_the_batch():
     drawn = weak_batches(size=4).draw([3, 4, 5, 10, 4], step=1)
     assert [image for image, _ in drawn[:2]] in ([4, 10], [10, 4])
     assert len({image for image, _ in drawn}) == 4
@@ -104,7 +104,7 @@ def test_weak_positives_are_drawn_for_the_images_of_the_batch_first():
     assert len({tuple(pairs) for pairs in others}) > 9
 
 
-def test_a_batch_holds_an_image_and_a_caption_once():
+def test_batch_holds_images_and_captions_once():
     shared = {image: [7, 8] for image in range(5)}
     for step in range(20):
         drawn = weak_batches(size=5, captions=shared).draw([2], step=step)
@@ -125,7 +125,7 @@ def test_alpha_0_is_plain_training_bit_for_bit(tmp_path, dropout):
 
 
 @pytest.mark.parametrize("optimizer", ["adamw_torch", "sgd"])
-def test_alpha_1_is_plain_training_on_the_union_of_the_batches(tmp_path, optimizer):
+def test_alpha_1_equals_training_on_both_batches(tmp_path, optimizer):
     enhanced = trained(tmp_path, weak_batches(), alpha=1, num_train_epochs=2, optim=optimizer)
     assert len(enhanced.batches) == 2 * 12
     assert enhanced.state.global_step == 12
@@ -140,7 +140,7 @@ def test_alpha_1_is_plain_training_on_the_union_of_the_batches(tmp_path, optimiz
     assert torch.equal(weights(enhanced), weights(whole))
 
 
-def test_an_extra_step_is_one_by_hand_after_the_accumulated_one_at_the_rate_of_that(tmp_path):
+def test_extra_step_follows_the_accumulated_one(tmp_path):
     """Two batches accumulate, the rate falls from step to step, gradients are clipped, and Adam keeps its moments."""
     options = {"gradient_accumulation_steps": 2, "lr_scheduler_type": "linear", "num_train_epochs": 2}
     enhanced = trained(tmp_path, weak_batches(size=3), **options)
@@ -177,7 +177,7 @@ def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
     assert sorted(seen[0] + seen[1]) == list(range(12))
 
 
-def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
+def test_resumed_run_draws_the_same_weak_positives(tmp_path):
     options = {"save_strategy": "steps", "save_steps": 4, "num_train_epochs": 2, "save_only_model": False}
     whole = trained(tmp_path / "whole", weak_batches(), **options)
     second = trained(tmp_path / "whole", weak_batches(), resumed=str(tmp_path / "whole/checkpoint-8"), **options)
@@ -217,7 +217,7 @@ def test_steps_without_an_extra_batch_are_counted(tmp_path):
         trained(tmp_path, weak_batches())
 
 
-def test_the_trainer_serves_as_a_mixin_and_the_model_sees_no_ids(tmp_path):
+def test_trainer_mixin_hides_ids_from_the_model(tmp_path):
     class Mine(transformers.Trainer):
         steps = 0
 
@@ -250,7 +250,8 @@ def dataset_of(images):
     return datasets.Dataset.from_list([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
+def test_weak_positives_pair_images_with_foreign_captions():
+    """Those without a row in the dataset are left out and counted."""
     weak = {1: [21, 99], 2: [11, 31], 7: [11]}
     with pytest.warns(UserWarning, match="2 of 5 weak positives have no row and are left out"):
         batches = WeakBatches.of_rows(weak, dataset_of([1, 2, 3]), lambda rows: {"rows": rows}, size=2)
@@ -261,7 +262,7 @@ def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
         WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)
 
 
-def test_ids_of_images_come_from_the_rows_where_the_collator_drops_them(tmp_path):
+def test_image_ids_survive_a_collator_that_drops_them(tmp_path):
     def collate(rows):
         return {name: torch.stack([row[name] for row in rows]) for name in ("inputs", "labels")}
 

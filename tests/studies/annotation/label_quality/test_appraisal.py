@@ -131,7 +131,7 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
 
 
-def test_a_source_whose_files_are_missing_is_left_out_with_the_reason(sample_library, tmp_path):
+def test_source_with_missing_files_is_left_out(sample_library, tmp_path):
     own = shutil.copytree(Path(str(resources.files("cxc_eccv"))) / "sample", tmp_path / "sample")
     for path in own.rglob("eccv_*_to_*.json*"):
         path.unlink()
@@ -239,7 +239,7 @@ def best_items(run, query_ids, direction, gallery_ids, depth):
 
 
 @pytest.mark.parametrize("direction", ["t2i", "i2t"])
-def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, project, runs, direction):
+def test_scores_on_all_labels_equal_graded_metrics(found, library, project, runs, direction):
     proposals = pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
     gallery = item_ids(library.split("test"), direction)[1]
     labels = join_proposals(
@@ -283,7 +283,7 @@ def test_bias_of_every_set_of_annotators(found):
         )
 
 
-def test_models_that_did_not_propose_or_that_cannot_rank(library, runs, project):
+def test_models_outside_the_proposal_get_no_bias(library, runs, project):
     """The first are scored and never annotators; without all annotators, by their similarity, there is no bias."""
     texts = EmbeddingsRun(None, runs["early"].captions)
     lame = {f"texts-{number}": texts for number in range(6)}
@@ -307,7 +307,7 @@ def test_models_that_did_not_propose_or_that_cannot_rank(library, runs, project)
     assert "by the similarity cosine: give that similarity, or none" in found.not_computed["bias/i2t"]
 
 
-def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
+def test_model_pairs_compare_first_items_and_orders(found, library, runs):
     for direction in ("t2i", "i2t"):
         queries, gallery = item_ids(library.split("test"), direction)
         tops = {name: best_items(run, queries, direction, gallery, 25).tolist() for name, run in runs.items()}
@@ -321,7 +321,7 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
         assert row.correlation == rows["other", "early"].correlation
 
 
-def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path):
+def test_changed_model_of_same_name_is_no_annotator(library, runs, tmp_path):
     """The files that proposed are known by their hashes."""
     files = {name: tmp_path / f"{name}.npz" for name in MODELS}
     for name, file in files.items():
@@ -340,7 +340,7 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     assert "differs from the one that proposed" in found.not_computed["bias/t2i"]
 
 
-def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path):
+def test_project_without_labels_or_split_is_refused(runs, tmp_path):
     project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, ProposalOptions(queries=QUERIES))
     answer(project, tmp_path, name="others")
     library = Library("sample", labels=[tmp_path])

@@ -71,7 +71,7 @@ def test_sets_of_one_size_count_alike():
         assert bias["all"] == pytest.approx((size * (5 - size) + (5 - size) * (6 - size)) / 5)
 
 
-def test_gains_are_means_over_the_sets_that_a_model_can_join():
+def test_gains_average_over_joinable_sets_of_models():
     random = np.random.default_rng(3)
     scores = {
         frozenset(own): dict(zip(MODELS, random.random(5).tolist(), strict=True))

@@ -23,7 +23,7 @@ def fit(wins):
 
 
 @pytest.mark.reference
-def test_table_d1_gives_the_five_values_of_the_paper_under_other_letters():
+def test_table_d1_gives_the_papers_five_strengths():
     assert fit(TABLE_D1).round(2).tolist() == [10.66, 4.89, 70.85, 13.15, 0.44]
 
 
@@ -40,14 +40,14 @@ def test_strengths_make_the_choices_likeliest(seed):
     assert fit(counts) == pytest.approx(100 * np.exp(logs) / np.exp(logs).sum(), abs=1e-3)
 
 
-def test_intervals_hold_the_value_and_narrow_with_more_choices():
+def test_intervals_narrow_with_more_choices():
     few, many = (rate_preferences(np.array(TABLE_D1) * times, list("ABCDE"))[0] for times in (1, 16))
     assert few.name == many.name == "C"
     assert few.low < few.value < few.high
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.15)
 
 
-def test_samples_in_which_one_side_won_all_count_with_the_limit():
+def test_one_sided_samples_count_with_their_limit():
     """Of 10 choices 9 were A's: in a third of the samples it won all, and nothing says how much stronger it is."""
     own = {found.name: found for found in rate_preferences([[0, 9], [1, 0]], ["A", "B"])}
     drawn = np.quantile(np.random.default_rng(3).binomial(10, 0.9, 100_000) * 10, [0.025, 0.975])

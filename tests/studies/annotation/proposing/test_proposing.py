@@ -135,7 +135,8 @@ def assert_refused(error, message, runs, library, **options):
 
 
 class TestEccv:
-    def test_the_union_of_the_lists_with_who_proposed_a_pair(self, runs, sample_library, content, known):
+    def test_candidates_are_the_union_of_ranked_lists(self, runs, sample_library, content, known):
+        """Each candidate names the models that proposed it, with their ranks."""
         queries = some_queries(content)
         found = propose(runs, sample_library, queries=queries)
         expected = listed(runs, content, 5, queries)
@@ -174,7 +175,8 @@ class TestEccv:
         assert positive
         assert negative
 
-    def test_drawn_queries_are_the_seed_s_and_their_number_is_kept(self, runs, sample_library):
+    def test_seed_determines_the_drawn_queries(self, runs, sample_library):
+        """No more queries propose than were asked for."""
         first, same, other = (
             propose(runs, sample_library, queries=QUERIES, seed=seed).candidates for seed in (1, 1, 2)
         )
@@ -206,7 +208,7 @@ class TestEccv:
         mixed = {"scores": runs["first"], "lists": lists["second"]}
         assert_refused(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
 
-    def test_lists_in_a_file_propose_what_their_scores_do(self, runs, sample_library, content):
+    def test_ranking_file_proposes_like_its_scores(self, runs, sample_library, content):
         lists = lists_of(runs, content)
         for strategy in ("eccv", "disagreement"):
             of_scores, of_lists = (propose(own, sample_library, strategy=strategy, seed=3) for own in (runs, lists))
@@ -250,7 +252,7 @@ class TestWhatIsAskedAgain:
         assert negative not in rows_of(found.known)
         assert found.facts.options["sources"] == [*OFFICIAL, "mine"]
 
-    def test_which_labels_are_known_is_the_caller_s_choice(self, runs, sample_library, known):
+    def test_caller_chooses_the_known_sources(self, runs, sample_library, known):
         found = propose(runs, sample_library, sources=["coco"])
         apart = rows_of(found.known)
         assert {name for row in apart.values() for name in row["known"]} == {"coco"}
@@ -259,7 +261,8 @@ class TestWhatIsAskedAgain:
 
 
 class TestNear:
-    def test_near_is_the_top_25_of_any_model_in_either_direction(self, runs, sample_library, content):
+    def test_near_pairs_are_any_models_top_25(self, runs, sample_library, content):
+        """The lists of both directions count."""
         found = propose(runs, sample_library, queries=(1, 0), budget=1)
         expected = listed(runs, content, 25)
         images, captions = (part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids))
@@ -313,7 +316,8 @@ class TestCxc:
             assert row["left_id"] != row["right_id"]
         assert found["similarity"].to_pylist() == sorted(found["similarity"].to_pylist(), reverse=True)
 
-    def test_caption_pairs_are_of_images_that_look_alike_and_as_many_co_captions(self, content):
+    def test_caption_pairs_come_from_similar_images(self, content):
+        """As many co-captions are drawn as pairs of captions of two images."""
         run = vectors(content, captions=False)
         expected = self.nearest(dict(zip(content.image_ids.tolist(), run.images.vectors.astype(float), strict=True)))
         alike = {frozenset((image, other)) for image, own in expected.items() for _, other in own}
@@ -332,7 +336,8 @@ class TestCxc:
         assert found == choose_caption_pairs({"looks": run}, content, seed=3).to_pylist()
         assert found != choose_caption_pairs({"looks": run}, content, seed=4).to_pylist()
 
-    def test_one_caption_of_each_image_is_drawn_and_any_may_be(self, content):
+    def test_any_caption_of_an_image_may_be_drawn(self, content):
+        """Each of its five is drawn about equally often."""
         run = vectors(content, captions=False)
         places = Counter()
         by_image = content.caption_ids[np.argsort(content.caption_image_ids, kind="stable")].tolist()
@@ -344,7 +349,7 @@ class TestCxc:
         assert set(places) == set(range(5))
         assert max(places.values()) < 1.2 * min(places.values())
 
-    def test_half_of_the_candidates_come_from_captions_and_half_from_images(self, sample_library, content):
+    def test_candidates_come_half_from_captions_and_images(self, sample_library, content):
         runs = {"texts": vectors(content, 1, images=False), "looks": vectors(content, 2, captions=False)}
         neighbours = choose_image_pairs(runs, content).to_pylist()
         described = {(row["left_id"], row["right_id"]): row["rank"] for row in neighbours}
@@ -369,7 +374,7 @@ class TestCxc:
             origin.update({own["direction"] for own in row["proposals"]})
         assert min(origin["t2t"], origin["i2i"]) >= 30  # a pair may come from both
 
-    def test_the_most_similar_come_first_whichever_model_says_so(self, sample_library, content):
+    def test_most_similar_pairs_come_first_across_models(self, sample_library, content):
         runs = {name: vectors(content, seed, images=False) for seed, name in enumerate("ab")}
         table = choose_image_pairs(runs, content)
         assert table.num_rows == 2 * 300
@@ -387,7 +392,8 @@ class TestCxc:
 
 
 class TestEntailment:
-    def test_one_of_the_top_30_of_each_image_and_a_tenth_by_chance(self, runs, sample_library, content, known):
+    def test_entailment_draws_from_top_30_and_chance(self, runs, sample_library, content, known):
+        """One pair of each image comes from the top 30, and a tenth of all pairs by chance."""
         one = {"first": runs["first"]}
         tops = {image: ranked(runs["first"], "i2t", image)[:30] for image in content.image_ids.tolist()}
         whole = propose(one, sample_library, strategy="entailment").candidates["proposals"].to_pylist()
@@ -404,7 +410,7 @@ class TestEntailment:
             assert (own["model"], own["direction"]) == ("first", "i2t")
             assert tops[row["image_id"]][own["rank"] - 1] == row["caption_id"]
 
-    def test_any_open_caption_may_be_drawn_and_no_other(self, runs, sample_library, content, known):
+    def test_only_open_captions_may_be_drawn(self, runs, sample_library, content, known):
         one = {"first": runs["first"]}
         image = content.image_ids[0].item()
         drawn = set()
@@ -415,7 +421,7 @@ class TestEntailment:
         assert drawn == {pair for pair in top if pair not in known[1]}
         assert drawn < top
 
-    def test_a_pair_drawn_by_chance_is_no_pair_of_a_list(self, monkeypatch):
+    def test_chance_pairs_are_in_no_list(self, monkeypatch):
         """Chance offers the pairs of the lists first."""
         lists = np.arange(60).reshape(30, 2)
         monkeypatch.setattr(strategy_file, "draw_pairs", lambda *_: np.arange(100))
@@ -462,7 +468,7 @@ def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, co
 
 
 class TestRandom:
-    def test_pairs_of_a_query_each_with_the_same_chance(self, sample_library, content, known):
+    def test_every_open_pair_is_drawn_equally_often(self, sample_library, content, known):
         queries = content.image_ids[:2].tolist(), content.caption_ids[:3].tolist()
         drawn = Counter()
         for seed in range(200):
@@ -561,7 +567,7 @@ class TestRefused:
             assert_refused(error, message, own, sample_library, **options)
 
 
-def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
+def test_facts_describe_the_proposal_and_are_serialisable(runs, sample_library):
     found = propose(runs, sample_library, budget=10, queries=QUERIES, seed=4)
     facts = found.facts
     assert json.loads(json.dumps(facts.to_json())) == facts.to_json()
@@ -583,7 +589,7 @@ def test_the_page_names_every_strategy():
     assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
 
 
-def test_known_positives_are_asked_about_where_they_are_asked_for(runs, sample_library):
+def test_known_positives_are_included_on_request(runs, sample_library):
     apart, asked = (propose(runs, sample_library, ask_known=own) for own in (False, True))
     assert set(pairs_of(asked.candidates)) == set(pairs_of(apart.candidates)) | set(pairs_of(apart.known))
     assert (asked.known.num_rows, asked.facts.options["ask_known"]) == (0, True)
@@ -594,7 +600,8 @@ def test_known_positives_are_asked_about_where_they_are_asked_for(runs, sample_l
 
 
 @pytest.mark.parametrize(("side", "kind", "direction"), [("image", "sis", "i2i"), ("caption", "sts", "t2t")])
-def test_of_two_images_or_captions_none_is_rated_before_or_there_in_both_orders(side, kind, direction, sample_library):
+def test_same_modality_pairs_exclude_rated_and_mirrored_ones(side, kind, direction, sample_library):
+    """A pair is proposed in one order alone."""
     runs = {"noisy": noisy_run(sample_library, 0)}
     options = {"strategy": "cxc", "sides": (side, side), "depth": 25}
     found = propose(runs, sample_library, **options)

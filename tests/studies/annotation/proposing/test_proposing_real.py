@@ -50,7 +50,7 @@ def test_as_many_proposals_as_the_paper_s(proposed):
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_released_pairs_of_images_and_captions_come_from_rated_pairs(real_library, split):
+def test_released_pairs_derive_from_rated_pairs(real_library, split):
     """Of two rated images, or captions: the left one's image and a caption of the right one's, any of the five."""
     content = real_library.split(split)
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))

@@ -61,7 +61,7 @@ def test_attention_pooling_equals_a_loop():
             assert float(found[row, feature]) == pytest.approx(value, abs=1e-5)
 
 
-def test_attention_over_bfloat16_states_is_taken_in_single_precision():
+def test_bfloat16_attention_is_pooled_in_float32():
     torch.manual_seed(0)
     pooling = AttentionPooling(5, 3).bfloat16()
     states = torch.randn(1, 400, 5).bfloat16()
@@ -145,7 +145,8 @@ def tokens_of(groups):
 
 
 @pytest.mark.parametrize("views", [1, 2, 3])
-def test_an_epoch_is_every_caption_of_every_image_once(views):
+def test_epoch_holds_every_caption_once(views):
+    """Rows that the captions of an image do not fill evenly take some a second time."""
     sizes = (5, 3, 7, 7)
     groups = [group(number, *("xyzuvwq"[:size])) for number, size in enumerate(sizes)]
     groups = [group(one.image_id, *(f"{one.image_id}{text}" for text in one.texts)) for one in groups]
@@ -349,7 +350,7 @@ def test_parts_of_like_length_change_nothing():
         torch.testing.assert_close(parts, whole)
 
 
-def test_the_loss_is_the_mean_over_pairs_of_its_vectors():
+def test_loss_averages_over_pairs_of_vectors():
     model = tiny()
     ids = torch.randint(2, 40, (3, 2, 9))
     features = torch.randn(3, 3)
@@ -392,7 +393,7 @@ def test_an_ensemble_is_the_mean_of_unit_vectors(tmp_path):
     assert ensemble.get_image_features(images).pooler_output.shape == (2, 12)
 
 
-def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
+def test_checkpoint_not_fitting_its_config_is_refused(tmp_path):
     tiny(vocab_size=len(text_tokenizer())).save_pretrained(tmp_path)
     text_tokenizer().save_pretrained(tmp_path)
     CharGruConfig(

@@ -43,7 +43,8 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
+def test_resumed_run_equals_an_uninterrupted_one(tmp_path):
+    """Resuming with another seed is refused."""
     whole = tmp_path / "whole"
     parts = tmp_path / "parts"
     train(command(whole, "--epochs", "3"))
@@ -213,7 +214,8 @@ def assert_same_vectors(one, two):
 
 
 @pytest.mark.slow
-def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
+def test_two_processes_train_like_one(tmp_path):
+    """Either run resumes from the checkpoint of the other number of processes."""
     one = tmp_path / "one"
     two = tmp_path / "two"
     report = train(two_process_command(one, 4)).report

@@ -73,7 +73,7 @@ def dropping(images):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("mode", ["t2t", "t2t+i2t"])
-def test_both_passes_of_a_chunk_have_the_same_dropout(mode, precision):
+def test_both_passes_of_chunk_share_dropout(mode, precision):
     built = dropping(images="i2t" in mode)
 
     def keep_graph(**tensors):

@@ -46,7 +46,8 @@ def test_equals_the_loop(similarities, positives, name):
     torch.testing.assert_close(SOFTMAXES[name](similarities, positives).tolist(), expected)
 
 
-def test_the_printed_loss_falls_below_zero_where_the_usual_one_cannot_and_neither_overflows():
+def test_loss_without_positive_may_be_negative():
+    """Neither loss overflows."""
     similarities = torch.eye(4) * 1e4
     eye = torch.eye(4, dtype=torch.bool)
     torch.testing.assert_close(softmax_without_positive(similarities, eye), torch.full([4], math.log(3) - 1e4))
@@ -60,7 +61,7 @@ def test_a_row_without_negatives_is_an_error():
 
 
 @pytest.mark.parametrize("loss", SOFTMAXES)
-def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
+def test_bfloat16_features_get_a_float32_loss(loss):
     random = torch.Generator().manual_seed(3)
     texts, images = (torch.randn(64, 32, generator=random).bfloat16() for _ in range(2))
     scale = torch.tensor(3.0).bfloat16()
@@ -137,7 +138,7 @@ def test_triplet_losses_equal_the_loop(similarities, positives, name, margin):
     assert sum(expected) > 0
 
 
-def test_a_semi_hard_negative_is_less_similar_than_the_positive():
+def test_semi_hard_negative_is_below_the_positive():
     # Negatives above the positive, equal to it, within the margin, and beyond.
     table = torch.tensor([[0.5, 0.7, 0.5, 0.35, 0.1]])
     positive = torch.tensor([[True, False, False, False, False]])
@@ -145,7 +146,7 @@ def test_a_semi_hard_negative_is_less_similar_than_the_positive():
 
 
 @pytest.mark.parametrize("name", [*SOFTMAXES, *TRIPLETS])
-def test_what_is_ignored_is_in_no_loss_and_gets_no_gradient(name):
+def test_ignored_pairs_get_no_loss_or_gradient(name):
     random = torch.Generator().manual_seed(4)
     queries = torch.randn(5, 6, generator=random)
     items = torch.randn(7, 6, generator=random).requires_grad_()

@@ -23,7 +23,7 @@ def test_defaults_are_the_papers():
 
 
 @pytest.mark.slow
-def test_the_papers_model_has_its_shapes_and_trains_its_layers():
+def test_papers_model_has_its_shapes_and_trained_layers():
     efficientnet = transformers.EfficientNetConfig(
         width_coefficient=1.4, depth_coefficient=1.8, hidden_dim=1792, image_size=380
     )
@@ -37,7 +37,7 @@ def test_the_papers_model_has_its_shapes_and_trains_its_layers():
         assert built.get_text_features(torch.tensor([[1, 2, 3]])).pooler_output.shape == (1, 1792)
 
 
-def test_a_frozen_backbone_gets_no_gradient_and_no_dropout():
+def test_frozen_backbone_has_no_gradient_or_dropout():
     built = model(images=True)
     built.text_model.config.hidden_dropout_prob = 0.5
     built.train()
@@ -120,13 +120,13 @@ def test_backbones_keep_their_pretrained_weights():
     assert built.text_projection.weight.shape == (24, 16)
 
 
-def test_an_image_encoder_that_needs_more_than_pixels_is_refused():
+def test_image_encoder_needing_more_than_pixels_is_refused():
     image = tiny_models.siglip2()[0].vision_model
     with pytest.raises(InvalidOption, match=r"Siglip2VisionModel needs .*spatial_shapes, but gets only pixel_values"):
         DualEncoderModel.from_backbones(transformers.BertModel(config().text_config), image)
 
 
-def test_captions_by_length_have_the_features_of_one_batch():
+def test_captions_sorted_by_length_have_equal_features():
     built = model(pooling="mean", extra_layers=2).eval()
     lengths = torch.randint(1, 12, (150,), generator=torch.Generator().manual_seed(0))
     ids = torch.randint(1, 50, (150, 12), generator=torch.Generator().manual_seed(1))
@@ -152,7 +152,7 @@ def test_a_text_model_has_no_images():
         model().get_image_features(pixels())
 
 
-def test_every_layer_above_the_backbone_starts_at_random_on_its_own():
+def test_extra_layers_start_with_different_weights():
     layers = model(extra_layers=3).text_layers.layers
     first = dict(layers[0].named_parameters())
     for other in layers[1:]:

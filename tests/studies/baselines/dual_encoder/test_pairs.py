@@ -65,7 +65,7 @@ def test_draws_depend_on_seed_epoch_and_index_alone():
     assert drawn(0) != drawn(1)
 
 
-def test_held_out_images_are_drawn_whole_by_the_seed():
+def test_seed_determines_the_held_out_images():
     groups = [CaptionGroup("pairs", number, (number, 100 + number), ("a", "b")) for number in range(30)]
     tokens = [[10 * number + caption] for number in range(30) for caption in range(2)]
     paths = [f"{number}.png" for number in range(30)]
@@ -87,7 +87,7 @@ def test_held_out_images_are_drawn_whole_by_the_seed():
             TrainingPairs(groups, tokens, co_captions=True).hold_out(count)
 
 
-def test_an_epoch_holds_every_image_once_in_an_order_of_its_own():
+def test_each_epoch_reorders_every_image_once():
     sampler = EpochSampler(50, seed=1)
     orders = []
     for sampler.epoch in range(3):
@@ -113,7 +113,7 @@ def test_a_batch_holds_left_captions_then_right_ones():
     ("name", "words"),
     [("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", r"broken\.jpg.*a complete image")],
 )
-def test_deep_or_broken_image_of_a_batch_is_named(tmp_path, name, words):
+def test_deep_or_broken_image_is_named(tmp_path, name, words):
     Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(tmp_path / "deep.png")
     (tmp_path / "broken.jpg").write_bytes(b"no image")
     item = pairs(image_paths=[tmp_path / name] * 2)[0, 0]
@@ -130,7 +130,7 @@ def test_long_captions_are_cut_and_counted():
     assert ids[1] == tokenizer(texts[1], truncation=True)["input_ids"]
 
 
-def test_an_image_with_a_single_caption_makes_no_text_pair():
+def test_image_with_one_caption_is_refused():
     groups = [*GROUPS, CaptionGroup("coco", 9, (1,), ("a",))]
     with pytest.raises(InvalidOption, match=r"image 9 of coco has 1 caption\(s\).* Leave out these 1 images"):
         TrainingPairs(groups, [*TOKENS, [60]], co_captions=True)
@@ -234,7 +234,7 @@ def test_the_colours_are_those_of_the_generator(monkeypatch):
     assert list(COLOURS.items()) == [*scenes.COLOURS.items(), *scenes.BACKGROUNDS.items()]
 
 
-def test_colours_change_in_the_picture_as_in_the_text():
+def test_recolouring_matches_picture_and_text():
     pixels = np.array([[COLOURS["red"], COLOURS["cream"], (0, 255, 0)]], dtype=np.uint8)
     order = np.arange(len(COLOURS))
     order[[0, 4, 8, 10]] = 4, 0, 10, 8
@@ -277,7 +277,7 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
         train(command)
 
 
-def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch):
+def test_environment_variable_selects_the_sample_like_data_dir(tmp_path, monkeypatch):
     command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
     with pytest.raises(UnknownName, match="unknown collection 'no'"):

@@ -73,7 +73,8 @@ def trainer_of(folder, **options):
 
 
 @pytest.mark.parametrize("clip", [None, 0.01])
-def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tmp_path, clip):
+def test_accumulated_steps_use_the_mean_gradient(tmp_path, clip):
+    """Gradients are clipped only on request."""
     options = {} if clip is None else {"max_grad_norm": clip}
     trainer, start = trainer_of(tmp_path, gradient_accumulation_steps=3, max_steps=1, **options)
     start.train()
@@ -91,7 +92,7 @@ def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tm
 
 
 @pytest.mark.parametrize(("data_seed", "expected"), [(None, 42), (0, 0), (7, 7)])
-def test_the_order_of_the_images_follows_its_own_seed(tmp_path, data_seed, expected):
+def test_data_seed_sets_the_order_of_images(tmp_path, data_seed, expected):
     trainer, _ = trainer_of(tmp_path, data_seed=data_seed)
     assert trainer.get_train_dataloader().batch_sampler.sampler.seed == expected
 
@@ -143,7 +144,7 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
     assert max(values) == pytest.approx(mean, abs=0.01)
 
 
-def test_a_run_leaves_scores_of_every_query_a_processor_and_a_record_of_its_data(whole_run):
+def test_run_saves_scores_processor_and_data_record(whole_run):
     folder, _, trained = whole_run
     report = trained.report
     assert "cxc/i2t/recall_at_1" in report.scores
@@ -183,7 +184,8 @@ def check_continued(whole, step, folder, command):
         assert torch.equal(value, weights(whole)[name]), name
 
 
-def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path, capsys):
+def test_interrupted_run_resumes_to_the_same_result(whole_run, tmp_path, capsys):
+    """An incomplete checkpoint is passed over with a warning."""
     folder, command, _ = whole_run
     (tmp_path / "checkpoint-4").mkdir()
     with pytest.warns(UserWarning, match="checkpoint-4 is incomplete"):
@@ -285,7 +287,7 @@ def pairs_file(folder, count=60):
     return ["--stage", "pretrain", "--pairs-file", str(folder / "pairs.tsv"), "--images", "sample", *BACKBONES, *LAYERS]
 
 
-def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
+def test_pretraining_selects_by_recall_on_held_out_pairs(tmp_path):
     (tmp_path / "empty").mkdir()
     command = ["--use-cpu", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
     command += ["--held-out", "20", "--per-device-train-batch-size", "20", "--num-train-epochs", "3"]
@@ -318,7 +320,7 @@ def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
     assert max(values) == pytest.approx(sum((one < 10).mean() for one in ranks) / 2)
 
 
-def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
+def test_tenth_of_pairs_is_held_out_by_default(tmp_path):
     command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output-dir", str(tmp_path / "run"), "--max-steps", "1"]
     train([*command, "--per-device-train-batch-size", "54"])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["held_out"] == 6
@@ -342,7 +344,7 @@ def test_the_other_modes_train(tmp_path, mode):
     assert ("cxc/i2t/recall_at_1" in report.scores) is (mode == "i2t")
 
 
-def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
+def test_siglip_trains_on_its_padded_lowercase_texts(tmp_path, monkeypatch):
     built, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=100)
     built.save_pretrained(tmp_path / "start")
     SiglipProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
@@ -402,7 +404,8 @@ def test_judged_pairs_of_the_split_are_positives(tmp_path):
         train(command)
 
 
-def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_tokenizer_names_no_limit(tmp_path):
+def test_captions_beyond_model_positions_are_cut_and_counted(tmp_path):
+    """The tokenizer of this model names no limit."""
     built, tokenizer, images = tiny_models.clip()
     tokenizer.model_max_length = 10**30
     built.save_pretrained(tmp_path / "start")
@@ -445,7 +448,7 @@ def test_bad_input_is_refused(tmp_path):
     refused(InvalidOption, "lower --per-device-train-batch-size", "--auto-find-batch-size")
 
 
-def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
+def test_checkpoint_not_fitting_its_config_is_refused(tmp_path):
     model().save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for key, value, words in (("extra_layers", 2, "lacks"), ("extra_feed_forward", 24, "do not fit")):
@@ -453,7 +456,7 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
         refused(ModelError, words, "--pretrained", str(tmp_path), "--mode", "t2t")
 
 
-def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path, sample_library):
+def test_training_on_val_and_test_stays_recorded(tmp_path, sample_library):
     command = [*SAMPLE, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1", "--per-device-train-batch-size", "30"]
     first = tmp_path / "first"
     second = tmp_path / "second"
@@ -480,7 +483,7 @@ RECIPE += ["--num-train-epochs", "2", "--use-cpu", "--logging-steps", "1"]
 
 
 @pytest.mark.slow
-def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
+def test_two_processes_have_losses_and_scores_of_one(tmp_path):
     from cxc_eccv.studies.baselines.dual_encoder.script import train
 
     one = ["--per-device-train-batch-size", "34", "--output-dir", str(tmp_path / "one")]

@@ -46,7 +46,8 @@ def read(path, groups, names=TRAIN_ON):
     return WeakPositives.read(Library("sample", mined=paths), list(names), groups, files=len(paths))
 
 
-def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_library, groups):
+def test_weak_positives_are_kept_for_trained_images(tmp_path, sample_library, groups):
+    """Those of images that are held out are left out and counted."""
     pairs = neighbours(groups)
     files = [write_mined(tmp_path / "train.parquet", sample_library, "train", pairs)]
     other = [(groups[61].image_id, groups[60].caption_ids[4])]
@@ -62,7 +63,7 @@ def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_libr
         read(files[0], [*groups[:30], *groups[31:60]])
 
 
-def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample_library):
+def test_flickr30k_weak_positives_match_its_images(tmp_path, sample_library):
     flickr_library(tmp_path, split="train")
     library = Library(tmp_path, offline=True)
     pairs = [(IMAGES[0], 5), (IMAGES[1], 12), (IMAGES[2], 0)]
@@ -118,7 +119,8 @@ def test_options_that_cannot_be_meant_are_refused(objective, data, error, words)
         LossOptions(**objective).check(DataOptions(**data))
 
 
-def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_round(tmp_path, sample_library, groups):
+def test_possible_positives_are_never_negatives(tmp_path, sample_library, groups):
+    """The same holds for the images of a caption."""
     pairs = set(neighbours(groups))
     weak = read(write_mined(tmp_path / "weak.parquet", sample_library, "train", sorted(pairs)), groups)
     ignored = Objective().spare(weak, "extra_batch").ignored
@@ -160,7 +162,7 @@ def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
 
 
 @pytest.mark.parametrize("recolours", [False, True])
-def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path, sample_library, groups, recolours):
+def test_weak_positive_is_paired_with_an_own_caption(tmp_path, sample_library, groups, recolours):
     path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
     tokenizer = tiny_models.bert_tokenizer()
     pairs = PairReader(tokenizer, "t2t+i2t", "sample").read_parts(sample_library, TRAIN_ON)
@@ -195,7 +197,7 @@ def tiny_trainer(folder, use, alpha):
     return text_trainer(folder, dataset, objective, weak, use=use, alpha=alpha, **options), weak
 
 
-def test_as_a_weight_the_loss_of_weak_positives_is_added(tmp_path):
+def test_weight_option_adds_the_weak_positive_loss(tmp_path):
     trainer, _ = tiny_trainer(tmp_path, "weight", 0.4)
     start = model(freeze_text=False).train()
     seen = []
@@ -235,7 +237,7 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_library, groups):
+def test_uses_of_weak_positives_give_different_runs(tmp_path, sample_library, groups):
     path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
     found = {}
     for use in ("", "extra_batch", "weight", "multi_positive"):
@@ -255,7 +257,7 @@ def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_
         train([*SAMPLE, *options, "--output-dir", str(tmp_path / "run weight")])
 
 
-def test_the_margin_of_a_triplet_loss_is_part_of_its_run(tmp_path):
+def test_run_records_the_triplet_margin(tmp_path):
     options = ["--loss", "triplet_hardest", "--margin", "0.3", "--normalize", "--save-strategy", "no"]
     train([*SAMPLE, *options, "--output-dir", str(tmp_path)])
     assert json.loads((tmp_path / "run.json").read_text())["margin"] == 0.3

@@ -36,7 +36,8 @@ def kinds(table):
     return dict(zip(*np.unique(table["kind"].to_pylist(), return_counts=True), strict=True))
 
 
-def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
+def test_without_images_only_text_branch_is_trained():
+    """A warning says that the visual branch is not trained."""
     assert ModelOptions().choose_branches("val2014").branches == "both"
     with pytest.warns(UserWarning, match="without --images only the text branch is trained"):
         assert ModelOptions().choose_branches(None).branches == "text"
@@ -66,7 +67,7 @@ def test_a_visual_branch_without_images_is_refused(options, words):
         ({"used_as": ["visual"]}, "trains the text branch and the gate with the joint head: all pairs are visual"),
     ],
 )
-def test_a_part_of_the_model_that_nothing_teaches_is_refused(library, both, options, words):
+def test_model_part_without_training_data_is_refused(library, both, options, words):
     with pytest.raises(InvalidOption, match=words):
         read(library, both, **{"images": "sample", **options})
 
@@ -90,12 +91,14 @@ def test_the_command_that_is_printed_runs(tmp_path, capsys):
     assert "Accuracy" in capsys.readouterr().out
 
 
-def test_a_part_is_named_to_score_whose_images_are_there(library, both, tmp_path):
+def test_suggested_test_part_has_its_images(library, both, tmp_path):
+    """Where the images are missing, the printed command has placeholders."""
     assert find_scorable(library, DataOptions(images="sample"), both) == ("cxc/test", "sample")
     assert find_scorable(library, DataOptions(images=str(tmp_path)), both) == ("PAIRS", "THEIR_IMAGES")
 
 
-def test_a_corpus_is_used_as_the_kinds_that_are_asked_for(library):
+def test_corpus_is_used_as_the_requested_kinds(library):
+    """A pair that is used twice is counted twice."""
     names = ["cxc/val", "coco/val"]
     plain = load_training_data(library, names, images="sample")
     used = {"cxc": ["visual", "multimodal"], "coco": ["text"]}
@@ -112,7 +115,7 @@ def test_a_corpus_is_used_as_the_kinds_that_are_asked_for(library):
     assert data.provenance["holds"]["coco/val"] == data.provenance["pairs"] == len(rows)
 
 
-def test_pairs_that_cannot_be_of_a_kind_are_named_or_counted(library):
+def test_pairs_unfit_for_kind_are_refused(library):
     with pytest.raises(InvalidOption, match=r"cxc/val as visual: no pair has an image as premise\. No folder of"):
         load_training_data(library, ["cxc/val"], used_as={"cxc": ["visual"]})
     with pytest.raises(InvalidOption, match="cxc_sts/val as multimodal: no pair has captions and an image as premise"):
@@ -131,7 +134,7 @@ def test_names_in_as_are_checked():
         DataOptions(["cxc/val"], used_as=["cxx=visual"]).kinds()
 
 
-def test_a_part_chooses_in_place_of_held_out_images(library, both):
+def test_dev_part_replaces_held_out_images(library, both):
     found = read(library, both, train_on=["coco/train", "coco/val"], dev="cxc/dev", images="sample")
     dev = load_training_data(library, ["cxc/val"], images="sample").pairs
     assert found.held.equals(dev)
@@ -146,12 +149,12 @@ def test_a_part_chooses_in_place_of_held_out_images(library, both):
     assert read(library, both, **part, dev="cxc/dev", images="sample").held.equals(dev)
 
 
-def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):
+def test_dev_part_with_all_images_is_refused(library, both):
     with pytest.raises(InvalidOption, match="all pairs to train on have an image of --dev"):
         read(library, both, train_on=["cxc/val"], dev="coco/val", images="sample")
 
 
-def test_pairs_without_keys_are_kept_beside_those_that_choose(library):
+def test_pairs_without_keys_stay_in_training(library):
     pairs = load_training_data(library, ["cxc/val", "cxc_sts/val"]).pairs
     nameless = pairs.set_column(7, "image_key", [[None] * pairs.num_rows]).set_column(
         8, "caption_key", [[None] * pairs.num_rows]

@@ -74,7 +74,7 @@ def test_defaults_are_the_papers(tmp_path):
     assert not DataOptions().allow_test_data
 
 
-def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
+def test_saved_classifier_scores_as_its_report(whole_run):
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
     pairs = read_labelled("cxc/test", Library("sample"), images=str(sample_images()))
@@ -84,7 +84,7 @@ def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
     assert [rate.value for rate in rates] == [rate.value for rate in trained.pairs.report.rates]
 
 
-def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(tmp_path):
+def test_half_precision_report_equals_the_saved_model(tmp_path):
     trained = train([*TEXT, "--bf16", "--output-dir", str(tmp_path), "--report-on", "cxc/test"])
     classifier = load_classifier(tmp_path, device="cpu")
     pairs = read_labelled("cxc/test", Library("sample"))
@@ -92,11 +92,11 @@ def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
 
 
-def test_the_command_that_scores_a_classifier_of_both_branches_runs(whole_run):
+def test_printed_scoring_command_runs(whole_run):
     assert [status(command) for command in whole_run[1].scoring] == [0]
 
 
-def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
+def test_every_report_names_the_training_data(whole_run):
     folder, trained = whole_run
     record = load_classifier(folder, device="cpu").model.config.training_data
     assert (record["trained_on_val"], record["trained_on_test"]) == (True, False)
@@ -107,7 +107,8 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
     assert "Trained on val data" in trained.about
 
 
-def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_library):
+def test_classifier_knows_its_training_pairs(whole_run, sample_library):
+    """A report on them warns of lower numbers on other pairs."""
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
     seen = seen_by(classifier)
@@ -121,7 +122,7 @@ def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_l
     assert "expect lower numbers" in seen.warn(pairs)[0]
 
 
-def test_test_data_is_let_in_where_it_is_asked_for_and_the_card_tells_of_it(tmp_path, capsys):
+def test_test_data_needs_permission_and_is_recorded(tmp_path, capsys):
     command = ["train", "entailment-classifier", *TEXT, "--train-on", "cxc/test", "coco/test"]
     command += ["--output-dir", str(tmp_path / "it")]
     assert status(command) != 0
@@ -149,7 +150,8 @@ def status(words):
     return ended.value.code
 
 
-def test_threshold_and_calibration_are_of_the_held_out_pairs():
+def test_threshold_and_calibration_use_held_out_pairs():
+    """The saved threshold passes what the chosen difference of logits passes."""
     config = EntailmentConfig()
     leads = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0])
     labels = np.array([0.0, 0, 1, 0, 1, 1])
@@ -163,7 +165,7 @@ def test_threshold_and_calibration_are_of_the_held_out_pairs():
 
 
 @pytest.mark.parametrize("why", ["--precision", "calibration failed"])
-def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
+def test_defaults_stay_where_no_threshold_is_possible(why):
     config = EntailmentConfig()
     leads = np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
     if why == "--precision":
@@ -175,7 +177,8 @@ def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
     assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
 
 
-def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
+def test_interrupted_run_resumes_to_the_same_result(whole_run, tmp_path):
+    """Resuming with other options is refused."""
     folder, _ = whole_run
     first = min(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     shutil.copytree(first, tmp_path / first.name)
@@ -212,7 +215,7 @@ NO_CHOICE = ["--eval-strategy", "no", "--no-load-best-model-at-end"]
 NOTHING_CHOSEN = ["--held-out", "0", *NO_CHOICE]
 
 
-def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path, sample_library):
+def test_continued_classifier_remembers_earlier_training_data(whole_run, tmp_path, sample_library):
     folder, _ = whole_run
     start = tmp_path / "start"
     shutil.copytree(folder, start, ignore=shutil.ignore_patterns("checkpoint-*"))
@@ -234,7 +237,7 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
     assert "The model it started from: trained on val data" in trained.about
 
 
-def test_a_classifier_without_a_record_is_no_clean_start():
+def test_start_without_record_is_recorded_as_unknown():
     known = {"trained_on_test": False, "trained_on_val": True}
     assert remember(known, None) == known | {"before": None}
 
@@ -244,7 +247,7 @@ def edit_config(folder, **changes):
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
 
 
-def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
+def test_nan_loss_ends_the_run(tmp_path):
     options = ["--learning-rate", "1e30", "--max-grad-norm", "0", "--output-dir", str(tmp_path)]
     with pytest.raises(ModelError, match=r"step 2: the loss is nan\. Start a new run with a lower learning rate"):
         train([*TEXT, *options])
@@ -274,7 +277,7 @@ def test_bad_arguments_are_named(tmp_path, options, error, words):
         train([*TEXT, *options.split(), "--output-dir", str(tmp_path)])
 
 
-def test_nothing_of_a_held_out_image_is_trained_on():
+def test_held_out_images_have_no_training_pairs():
     library = Library("sample")
     data = load_training_data(library, ["cxc/val", "cxc_sts/val", "coco/val"]).pairs
     owners = caption_images(library)
@@ -291,13 +294,14 @@ def test_nothing_of_a_held_out_image_is_trained_on():
     assert hold_out(data, "cxc", 0, owners, 3)[0].num_rows == data.num_rows
 
 
-def test_soft_targets_follow_the_rating_and_else_the_label():
+def test_soft_targets_follow_rating_else_label():
     pairs = pa.table({"label": [0, 1, 1], "rating": [2.5, 3.5, None]})
     assert soft_targets(pairs, 2.0) == pytest.approx([1 / (1 + np.e), np.e / (1 + np.e), 1.0])
     assert soft_targets(pairs, 0.0) == [0.0, 1.0, 1.0]
 
 
-def test_the_sampler_gives_every_pair_once_in_batches_of_like_length():
+def test_sampler_batches_pairs_of_similar_length():
+    """Each epoch has every pair once, in another order."""
     lengths = np.random.default_rng(0).integers(10, 300, 1_003)
     sampler = LengthSampler(lengths, 8, seed=5)
     first = list(sampler)
@@ -320,7 +324,8 @@ def one_pair():
     return PairItems(table, [1.0], {})
 
 
-def test_batches_have_few_lengths_and_padding_counts_for_nothing(text_only, one_pair):
+def test_padding_does_not_change_the_logits(text_only, one_pair):
+    """Batches are padded to few lengths."""
     model, processor = text_only
     batch = PairCollator(processor, looks=False)([one_pair[0]])
     assert batch["input_ids"].shape == batch["attention_mask"].shape == (1, 16)
@@ -329,7 +334,7 @@ def test_batches_have_few_lengths_and_padding_counts_for_nothing(text_only, one_
         assert torch.allclose(model.eval()(**batch).logits, model(**plain).logits, atol=1e-6)
 
 
-def test_padding_is_the_token_that_the_encoder_knows_as_padding(text_only, one_pair):
+def test_padding_uses_the_encoders_padding_token(text_only, one_pair):
     """RoBERTa's is 1, and its positions are counted by it: 0 would be read as a word."""
     processor = copy.deepcopy(text_only[1])
     processor.tokenizer.pad_token = "[SEP]"
@@ -355,7 +360,7 @@ def test_an_evaluation_leaves_the_model_in_training(text_only, one_pair, tmp_pat
         assert model.training is training
 
 
-def test_new_layers_have_a_learning_rate_of_their_own(text_only, tmp_path):
+def test_new_layers_have_their_own_learning_rate(text_only, tmp_path):
     model = text_only[0]
     training = plain_training(tmp_path, learning_rate=1e-5, head_learning_rate=1e-3)
     trainer = EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training)

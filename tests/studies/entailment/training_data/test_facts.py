@@ -42,7 +42,7 @@ def test_pairs_positives_and_what_the_guard_leaves(real_library, name):
         assert (data.pairs.num_rows, pairs - of_test) == (guarded, guarded)
 
 
-def test_photographs_of_e_snli_ve_in_karpathys_test_split(real_library):
+def test_e_snli_ve_shares_known_photographs_with_test(real_library):
     test = {f"flickr30k/{photo}" for photo in real_library.split("test", "flickr30k").image_ids}
     for part, number in (("val", 39), ("test", 25)):
         table = corpora()["esnli_ve"].pairs(real_library, part).table
@@ -51,7 +51,7 @@ def test_photographs_of_e_snli_ve_in_karpathys_test_split(real_library):
         assert not test & set(data.pairs["image_key"].to_pylist())
 
 
-def test_no_caption_of_a_test_split_is_left_in_sts_benchmark_and_sick(real_library):
+def test_sts_benchmark_and_sick_lack_test_captions(real_library):
     def words(text):
         return "".join(filter(str.isalnum, text.lower()))
 
@@ -65,7 +65,7 @@ def test_no_caption_of_a_test_split_is_left_in_sts_benchmark_and_sick(real_libra
     assert sum(data.provenance["sources"]["stsb/train"]["left_out"].values()) == sum(members)
 
 
-def test_cxc_says_that_it_holds_validation_and_shares_words_with_test(real_library):
+def test_cxc_val_states_its_overlap_with_splits(real_library):
     data = load_training_data(real_library, ["cxc/val"])
     assert data.provenance["holds"] == {"coco/val": 19_722}
     assert data.provenance["shares_words"]["coco/test"] == 1_422

@@ -68,7 +68,7 @@ def pairs(mirror, name):
     ("name", "names", "labels"),
     [*((name, *how[2:]) for name, how in TABLES.items()), ("rte", ["not_entailment", "entailment"], [0, 1])],
 )
-def test_a_folder_of_the_corpus_is_read_with_its_labels_whatever_their_order(mirror, name, names, labels):
+def test_hub_labels_are_read_in_any_order(mirror, name, names, labels):
     write(mirror, name, list(range(len(names))), names)
     expected = [(f"premise {number}", f"hypothesis {number}", label) for number, label in enumerate(labels)]
     assert pairs(mirror, f"{name}/train") == (expected, {})
@@ -80,7 +80,7 @@ def test_plain_numbers_and_plain_names_are_read_too(mirror, labels):
     assert [label for *_, label in pairs(mirror, "mrpc/train")[0]] == [1, 0]
 
 
-def test_a_snapshot_of_a_repository_with_configs_is_read(mirror):
+def test_repository_snapshot_with_configs_is_read(mirror):
     folder = mirror / "entailment/rte"
     for config, labels in (("rte", [0, 1]), ("other", [1, 1])):
         write_plain(folder / config, table("rte", labels))
@@ -91,7 +91,7 @@ def test_a_snapshot_of_a_repository_with_configs_is_read(mirror):
     assert [label for *_, label in pairs(mirror, "rte/train")[0]] == [1, 0]
 
 
-def test_rows_without_a_label_and_without_words_are_counted(mirror):
+def test_rows_without_label_or_words_are_counted(mirror):
     columns = {"question1": ["a", "b", "c", None], "question2": ["d", "e", " ", "f"], "label": [1, -1, 0, 0]}
     write_plain(mirror / "entailment/qqp", columns)
     rows, left_out = pairs(mirror, "qqp/train")
@@ -118,7 +118,7 @@ def test_another_layout_is_refused(mirror, columns, said):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_hub_is_asked_for_the_table_where_there_is_no_folder(tmp_path, monkeypatch, name):
+def test_hub_is_asked_without_a_local_folder(tmp_path, monkeypatch, name):
     folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "official"))
     (folder / "catalog.toml").unlink()
     asked = []
@@ -142,7 +142,8 @@ def test_the_hub_is_asked_for_the_table_where_there_is_no_folder(tmp_path, monke
         ("sample", r"rte \(nyu-mll/glue, rte on the Hugging Face Hub\) is not part of the embedded sample\."),
     ],
 )
-def test_the_hub_is_not_asked_where_downloads_are_off_or_an_edition_lacks_it(tmp_path, monkeypatch, data_dir, message):
+def test_hub_is_not_asked_when_offline(tmp_path, monkeypatch, data_dir, message):
+    """It is not asked either where the edition of the data lacks the corpus."""
     (tmp_path / "official").mkdir()
     monkeypatch.setattr(datasets, "load_dataset", None)
     library = Library(data_dir if data_dir == "sample" else tmp_path / "official", offline=True)

@@ -35,7 +35,7 @@ def sources(data):
     return {name: (source["pairs"], source["left_out"]) for name, source in data.provenance["sources"].items()}
 
 
-def test_a_corpus_says_where_it_is_from_and_what_it_holds(sample_library):
+def test_every_corpus_states_its_origin_and_parts(sample_library):
     for corpus in corpora().values():
         groups = [sample_library.catalog.group(group) for group in corpus.groups]
         assert all(group.citations for group in groups)
@@ -44,7 +44,7 @@ def test_a_corpus_says_where_it_is_from_and_what_it_holds(sample_library):
 
 
 @pytest.mark.parametrize("images", [None, "sample"])
-def test_all_parts_have_one_schema_and_the_kind_of_what_is_at_hand(sample_library, images):
+def test_all_parts_share_one_schema(sample_library, images):
     data = load_training_data(sample_library, SAMPLE_PARTS, images=images, allow_test_data=True)
     assert data.pairs.schema == SCHEMA
     rows = data.pairs.to_pylist()
@@ -60,7 +60,7 @@ def test_all_parts_have_one_schema_and_the_kind_of_what_is_at_hand(sample_librar
     assert json.loads(json.dumps(data.provenance)) == data.provenance
 
 
-def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sample_library):
+def test_cxc_pairs_images_with_foreign_rated_captions(sample_library):
     data = load_training_data(sample_library, ["cxc/val"])
     folder = mirror_folder("sample")
     raw = json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
@@ -80,7 +80,7 @@ def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sam
     np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(3))
 
 
-def test_a_co_caption_is_not_in_its_own_premise(library):
+def test_co_caption_is_not_in_its_premise(library):
     pairs = load_training_data(library, ["coco/val"]).pairs
     assert [(row["hypothesis"], row["premise"], row["caption_key"]) for row in pairs.to_pylist()] == [
         ("a man rides a horse", "a rider on a horse someone on a horse", "coco/10"),
@@ -91,7 +91,7 @@ def test_a_co_caption_is_not_in_its_own_premise(library):
     assert pairs["image_key"].to_pylist() == ["coco/1"] * 3
 
 
-def test_sentences_in_the_words_of_a_test_caption_are_left_out_and_counted(library):
+def test_sentences_of_test_captions_are_left_out(library):
     data = load_training_data(library, ["stsb/train"])
     assert sources(data) == {
         "stsb/train": (4, {"words of a caption in coco/test": 1, "words of a caption in flickr30k/test": 1})
@@ -116,7 +116,8 @@ def test_sentences_in_the_words_of_a_test_caption_are_left_out_and_counted(libra
         ),
     ],
 )
-def test_validation_is_kept_out_and_test_data_let_in_where_asked(library, options, pairs, holds, protected):
+def test_validation_and_test_are_excluded_unless_allowed(library, options, pairs, holds, protected):
+    """Validation data are excluded on request, and test data allowed on request."""
     data = load_training_data(library, ["stsb/train"], **options)
     assert (data.pairs.num_rows, data.provenance["holds"], data.provenance["protected"]) == (pairs, holds, protected)
     assert data.provenance["trained_on_test"] == ("coco/test" in holds)
@@ -140,7 +141,8 @@ def test_photographs_of_a_test_split_are_left_out(library, tmp_path):
     ]
 
 
-def test_without_images_a_premise_is_its_captions_and_what_has_none_is_counted(library):
+def test_without_images_captions_are_the_premise(library):
+    """Pairs without captions are left out and counted."""
     data = load_training_data(library, ["snli_ve/train"])
     assert data.pairs["kind"].to_pylist() == ["text", "text"]
     assert data.pairs["image"].null_count == 2
@@ -162,7 +164,7 @@ def test_what_the_provenance_counts_is_what_goes_in(mirror, library):
     assert not data.provenance["trained_on_val"]
 
 
-def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_path):
+def test_photographs_need_known_splits_to_protect(tmp_path):
     library = Library(write_mirror(tmp_path, without=("flickr30k",)), offline=True)
     with pytest.raises(DataError, match="flickr30k/test is missing, so its images cannot be"):
         load_training_data(library, ["snli_ve/train"])
@@ -172,7 +174,7 @@ def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_p
         load_training_data(library, ["snli_ve/train"], allow_test_data=True)
 
 
-def test_images_that_are_not_in_the_folder_are_named(library, tmp_path):
+def test_missing_images_are_counted_and_named(library, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(
         SourceMissing, match=r"0 of the 2 photographs found in .*empty.*; the first missing one is 100\.jpg"
@@ -194,7 +196,7 @@ ANNOTATED = [
 ]
 
 
-def test_the_users_own_pairs_are_guarded_however_they_name_an_image(mirror, library):
+def test_users_pairs_are_guarded_by_image_or_words(mirror, library):
     rows = [{"premise": ["it is so"], "hypothesis": f"text {n}", "label": 1} | row for n, row in enumerate(ANNOTATED)]
     path = mirror / "entailment/entailment_val.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -205,7 +207,7 @@ def test_the_users_own_pairs_are_guarded_however_they_name_an_image(mirror, libr
     assert data.pairs["image_key"].to_pylist() == ["coco/1", None]
 
 
-def test_the_sixth_caption_of_a_test_image_is_left_out_too(mirror, library):
+def test_sixth_caption_of_test_image_is_excluded(mirror, library):
     """It is in no split, for Karpathy's files have five captions an image that count, and is known by its id alone."""
     six = COCO | {"test": {2: [f"dogs {number}" for number in range(6)]}}
     (mirror / "coco/dataset_coco.json").write_text(karpathy(six, filepath="val2014"), encoding="utf-8")
@@ -217,7 +219,8 @@ def test_the_sixth_caption_of_a_test_image_is_left_out_too(mirror, library):
     assert data.pairs["caption_key"].to_pylist() == ["coco/10"]
 
 
-def test_a_caption_in_the_words_of_another_image_stays_and_is_counted(mirror, library):
+def test_caption_shared_with_other_image_is_counted(mirror, library):
+    """The caption stays among the training pairs."""
     alike = COCO | {"val": {1: ["Two dogs run", "a rider", "someone"]}}
     (mirror / "coco/dataset_coco.json").write_text(karpathy(alike, filepath="val2014"), encoding="utf-8")
     data = load_training_data(library, ["coco/val"])

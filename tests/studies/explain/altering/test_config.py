@@ -50,7 +50,7 @@ def test_the_rows_of_the_sample(sample_library, options):
     assert rows == sorted(rows, key=lambda row: (row["kind"], order.index(row["query_id"])))
 
 
-def test_what_it_was_made_with_stands_in_the_folder(tmp_path, options):
+def test_folder_records_tagger_and_seed(tmp_path, options):
     folder = tmp_path / "built"
     chosen = {"configs": ["adversarial"], "splits": ["test"]}
     ce.build_folder(folder, **chosen, data_dir="sample", options=options, progress=False)

@@ -139,7 +139,7 @@ def test_what_may_become_of_a_sentence(name, text, expected, exact, tagger):
         assert found >= expected - {text}
 
 
-def test_a_rare_synonym_is_rarer_in_captions_and_means_the_noun_first(wordnet, real_library):
+def test_synonyms_are_rarer_and_mean_the_noun(wordnet, real_library):
     counts = Counter(re.findall("[a-z]+", " ".join(real_library.split("test").captions["text"].to_pylist()).lower()))
     for noun, name in [(noun, name) for noun, names in SYNONYMS.items() for name in names]:
         meant = wordnet.synsets(name, "n")[0]
@@ -174,7 +174,7 @@ def test_colours_are_those_of_css_in_english():
     assert all_colours()["oldlace"] == "old lace"
 
 
-def test_a_new_colour_is_far_from_the_old_one(tagger):
+def test_new_colour_differs_clearly_from_the_old(tagger):
     (sentence,) = tag_sentences(["A dark blue bus beside a yellow car"], tagger)
     places = all_kinds()["colour_all"].prepare([sentence])(sentence)
     assert [changes[0].replaced for changes in places] == ["dark blue", "yellow"]
@@ -254,7 +254,7 @@ def test_a_subset_gives_the_same_rows(tagger):
     assert alter([TEXTS[place] for place in ids], "size", ids=ids, tagger=tagger) == [whole[place] for place in ids]
 
 
-def test_the_seed_decides_and_every_change_of_every_place_is_as_likely(tagger):
+def test_seed_chooses_among_equally_likely_changes(tagger):
     sentences = tag_sentences(["A small dog and a small cat"] * 400, tagger)
     one, other = (alter_tagged(sentences, range(400), all_kinds()["size"], seed) for seed in (0, 1))
     assert [row.altered for row in one] != [row.altered for row in other]
