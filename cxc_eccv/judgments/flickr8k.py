@@ -72,7 +72,7 @@ def flickr8k_verdicts(split: Split, direction: str) -> Judgments:
     positive whatever the votes say; a pair with as many votes for yes as for no is left out, as unjudged.
 
     Example:
-        >>> list(VERDICTS.values())
+        >>> list(VERDICT_TITLES.values())
         ['judged no match', 'original link', 'match beyond the links']
     """
     votes = read_votes(split)

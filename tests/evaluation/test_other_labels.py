@@ -240,8 +240,8 @@ def test_folds_keep_positives_of_their_own_alone(monkeypatch, library, file, mak
     """As COCO 1K, cut from the sample's 60 images."""
     from cxc_eccv.tasks import coco_1k
 
-    monkeypatch.setattr(coco_1k, "IMAGES", 60)
-    monkeypatch.setattr(coco_1k, "CAPTIONS", 300)
+    monkeypatch.setattr(coco_1k, "COCO_1K_IMAGES", 60)
+    monkeypatch.setattr(coco_1k, "COCO_1K_CAPTIONS", 300)
     run = make_run(library)
     said = said_positive(library, file)
     report = ce.evaluate(

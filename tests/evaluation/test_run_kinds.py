@@ -87,8 +87,8 @@ def ten_of_every_fold(sample_library, monkeypatch):
     """Lists that hold ten images of each fold of 12, with the sample as the whole of COCO 1K."""
     images = sample_library.split("test").images["image_id"].to_numpy()
     captions = sample_library.split("test").captions["caption_id"].to_numpy()
-    monkeypatch.setattr(coco_1k, "IMAGES", images.size)
-    monkeypatch.setattr(coco_1k, "CAPTIONS", captions.size)
+    monkeypatch.setattr(coco_1k, "COCO_1K_IMAGES", images.size)
+    monkeypatch.setattr(coco_1k, "COCO_1K_CAPTIONS", captions.size)
     return RankingsRun.from_dicts(t2i=dict.fromkeys(captions.tolist(), images[np.arange(images.size) % 12 < 10]))
 
 

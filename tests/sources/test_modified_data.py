@@ -85,7 +85,7 @@ def test_comparison_names_modified_files_of_each_report(reports):
     assert notes_on(scored("sis_test"), scored("sts_test")) == told
 
 
-def test_build_names_modified_files_only_if_any(mirror, hashes, tmp_path):
+def test_build_names_files_of_other_hashes(mirror, hashes, tmp_path):
     """The names stand in the manifest, the card and the summary."""
     options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True)}
     summary = build_folder(tmp_path / "out", data_dir=mirror, progress=False, **options)

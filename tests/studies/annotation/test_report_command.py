@@ -1,5 +1,6 @@
 """``annotate check`` and ``annotate report`` on a project of the sample, as a user meets them."""
 
+import html
 import json
 import shutil
 
@@ -144,7 +145,8 @@ def test_what_the_labels_change_for_every_model(project, models, tmp_path):
     assert content["changes"]["after"] == [*content["changes"]["before"], "mine"]
     assert {row["model"] for row in content["changes"]["changes"]} == {"near", "far"}
     assert content["provenance"]["command"].startswith("cxc-eccv annotate report mine near.npz far.npz")
-    assert "Changes of every model's scores" in (tmp_path / "out" / "annotation_report.html").read_text()
+    page = (tmp_path / "out" / "annotation_report.html").read_text()
+    assert "Changes of every model's scores" in html.unescape(page)
 
 
 def test_sources_tasks_and_metrics_can_be_chosen(project, models, tmp_path):
