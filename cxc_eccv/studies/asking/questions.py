@@ -28,7 +28,7 @@ NEGATIVE = "known negative"
 ROLES = (POSITIVE, NEGATIVE)
 """The roles of known pairs."""
 
-CROSS_MODAL = ("image", "caption")
+IMAGE_AND_CAPTION = ("image", "caption")
 """Kinds of the two items of a pair, unless the scheme has two images or two captions."""
 
 CANDIDATES_A_SHEET = 18
@@ -126,7 +126,7 @@ class KnownPairs:
     """
 
     content: Split
-    sides: tuple[str, str] = CROSS_MODAL
+    sides: tuple[str, str] = IMAGE_AND_CAPTION
     positive: Pairs = NO_PAIRS  # all pairs that match or may match
     is_near: IsNear = lambda ids, _: np.zeros(ids.size, dtype=bool)
     invalid: Pairs = NO_PAIRS  # image ids and caption ids that no known pair may have
@@ -138,7 +138,7 @@ class KnownPairs:
         The pairs are the keys of a dict, so that used ones can be removed quickly.
         """
         drawn = {role: _shuffle(pairs, random) for role, pairs in zip(ROLES, self.rated, strict=True)}
-        if self.sides == CROSS_MODAL:
+        if self.sides == IMAGE_AND_CAPTION:
             for role, pairs in self._draw_cross_modal(number, random).items():
                 drawn[role] |= {pair: None for pair in pairs if pair not in drawn[role]}
         return drawn
@@ -183,7 +183,7 @@ def build_sheets(
             if pair is not None:
                 used.add(pair)
                 sheet.append((pair, role))
-            elif sides == CROSS_MODAL:
+            elif sides == IMAGE_AND_CAPTION:
                 raise DataError(
                     f"no {role} is left for sheet {len(sheets)} that shares no image or caption with it and is on no "
                     "other sheet; ask about fewer candidates, or put fewer on a sheet"
@@ -252,7 +252,7 @@ def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Pair], used: set[Pair],
     return None
 
 
-def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = CROSS_MODAL) -> list[Question]:
+def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = IMAGE_AND_CAPTION) -> list[Question]:
     """A question about each pair of a split, with the texts and file names that people see of it.
 
     Example:
@@ -264,7 +264,7 @@ def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = CR
     """
     captions = dict(zip(split.caption_ids.tolist(), map(_in_one_line, split.captions["text"].to_pylist()), strict=True))
     files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
-    if sides != CROSS_MODAL:
+    if sides != IMAGE_AND_CAPTION:
         words = files if sides[0] == "image" else captions
         return [_ask_about_two(pair, role, words, sides[0]) for pair, role in pairs]
     written_for = defaultdict(list)

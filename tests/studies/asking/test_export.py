@@ -23,7 +23,7 @@ from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.writing import WRITTEN_RECORD
 
 HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
-CROSS_MODAL = ("eccv", "cxc", "entailment")
+IMAGE_SCHEMES = ("eccv", "cxc", "entailment")
 FILES = {
     "html": {"questionnaire.html"},
     "jsonl": {"questions.jsonl", "instructions.md"},
@@ -71,7 +71,7 @@ def exported_rows(format_name, files):
     return [task["data"] for task in json.loads(files["tasks.json"])]
 
 
-@pytest.mark.parametrize("scheme_name", CROSS_MODAL)
+@pytest.mark.parametrize("scheme_name", IMAGE_SCHEMES)
 @pytest.mark.parametrize("format_name", formats())
 def test_export_asks_every_question_without_its_role(sheets, tmp_path, format_name, scheme_name):
     files = export(sheets, format_name, scheme_name, tmp_path / "out")
@@ -87,7 +87,7 @@ def test_export_asks_every_question_without_its_role(sheets, tmp_path, format_na
     assert not [word for word in (CANDIDATE, POSITIVE, NEGATIVE, "role", "golden") if word in told]
 
 
-@pytest.mark.parametrize("scheme_name", CROSS_MODAL)
+@pytest.mark.parametrize("scheme_name", IMAGE_SCHEMES)
 @pytest.mark.parametrize("format_name", ["jsonl", "csv"])
 def test_filled_export_is_read_back(hostile_sheets, tmp_path, scheme_name, format_name):
     asked = [Questionnaire(schemes()[scheme_name], hostile_sheets)]
@@ -104,7 +104,7 @@ def test_filled_export_is_read_back(hostile_sheets, tmp_path, scheme_name, forma
 
 def test_spreadsheet_cells_are_never_formulas(hostile_sheets, tmp_path):
     """An id begins with a letter, so that a spreadsheet takes none for a number."""
-    for scheme_name in CROSS_MODAL:
+    for scheme_name in IMAGE_SCHEMES:
         rows = exported_rows("csv", export(hostile_sheets, "csv", scheme_name, tmp_path))
         cells = [cell for row in rows for cell in row.values()]
         assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20"))]
@@ -234,7 +234,7 @@ def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):
     pytest.importorskip("label_studio_sdk")
     from label_studio_sdk.label_interface import LabelInterface
 
-    for scheme_name in CROSS_MODAL:
+    for scheme_name in IMAGE_SCHEMES:
         files = export(sheets, "label_studio", scheme_name, tmp_path)
         interface = LabelInterface(files["labeling_config.xml"])
         interface.validate()
@@ -262,7 +262,7 @@ def test_failed_export_leaves_the_folder_unchanged(sheets, tmp_path):
 
 
 def test_instructions_name_every_answer_and_column(sheets, tmp_path):
-    for scheme in map(schemes().get, CROSS_MODAL):
+    for scheme in map(schemes().get, IMAGE_SCHEMES):
         for format_name in ("csv", "jsonl"):
             files = export(sheets, format_name, scheme.name, tmp_path)
             text = files["instructions.md"]
