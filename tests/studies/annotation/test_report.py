@@ -175,6 +175,15 @@ def test_agreement_of_two_is_cohens_kappa(report, sample_library):
         assert own.kappa == pytest.approx(cohen_kappa(*answers, 2))
 
 
+def test_agreement_counts_pairs_of_two_judges(report, sample_library):
+    judges = {}
+    for row in counted(sample_library):
+        judges.setdefault((row["image_id"], row["caption_id"]), set()).add(row["worker"])
+    judged_by_two = [workers for workers in judges.values() if len(workers) > 1]
+    assert judged_by_two
+    assert {agreement.pairs for agreement in report.agreement} == {len(judged_by_two)}
+
+
 def test_agreement_with_label_needs_other_judgments(report, sample_library):
     """Pairs that nobody else judged are left out."""
     votes = {}
