@@ -53,7 +53,7 @@ def test_evaluate_explains_every_field():
 
 
 @pytest.mark.thorough
-def test_new_option_is_a_field_a_parameter_and_a_keyword(tmp_path, make_run, sample_library):
+def test_option_is_field_parameter_and_keyword(tmp_path, make_run, sample_library):
     copy = tmp_path / "cxc_eccv"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for name, before, line in NEW:
