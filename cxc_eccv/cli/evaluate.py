@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cxc_eccv.evaluation import Request
     from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.types.provenance import RunFacts
+    from cxc_eccv.types.provenance import Provenance, RunFacts
 
 
 def evaluate(
@@ -225,7 +225,7 @@ def evaluate(
         if each.encoder is None:
             run: Run = each.load()
         else:
-            run = _encode(each.encoder, images, skip_bad_images, own_request, library)
+            run = _encode(each, images, skip_bad_images, own_request, library, overwrite=overwrite)
         if is_first_process():
             pages = None if output is None else images
             deliver(evaluate_request(run, own_request, library), each.output, images=pages, overwrite=overwrite)
@@ -336,28 +336,54 @@ def _refuse_other_reports(models: Sequence[_Model], edition: str) -> None:
 def _refuse_other_report(model: _Model, edition: str) -> None:
     """Refuse to replace the report of another command, file or edition of the data, or files that are of no report."""
     from cxc_eccv.report.files import REPORT
-    from cxc_eccv.report.loading import read_report
     from cxc_eccv.report.saving import refuse_foreign_files
 
     if model.output is None:
         return
     refuse_foreign_files(model.output)
-    report = model.output / REPORT
-    if not report.is_file():
+    provenance = _read_provenance(model.output)
+    if provenance is None:
         return
-    provenance = read_report(report).provenance
+    written = (model.output / REPORT).stat().st_mtime
     if provenance.command != COMMAND.get():
         before = f"of another command: {provenance.command}" if provenance.command else "that no command wrote"
     elif provenance.data.edition != edition:
         before = f"of the {provenance.data.edition} data, but this is the {edition} data"
-    elif _is_of_other_files(model.files, provenance.run, report.stat().st_mtime):
+    elif _is_of_other_files(model.files, provenance.run, written):
         before = f"of another {' and '.join(file.name for file in model.files)}"
     else:
         return
-    raise InvalidOption(
-        f"{model.output} holds a report {before}. Name another folder with --output, or replace that report with "
-        "--overwrite."
+    raise _describe_other_report(model.output, before)
+
+
+def _read_provenance(folder: Path) -> Provenance | None:
+    """The facts of the report in a folder; None without a report."""
+    from cxc_eccv.report.files import REPORT
+    from cxc_eccv.report.loading import read_report
+
+    report = folder / REPORT
+    return read_report(report).provenance if report.is_file() else None
+
+
+def _describe_other_report(folder: Path, before: str) -> InvalidOption:
+    return InvalidOption(
+        f"{folder} holds a report {before}. Name another folder with --output, or replace that report with --overwrite."
     )
+
+
+def _refuse_other_embeddings(folder: Path, model: str, before: str | None, now: str) -> None:
+    """Refuse to replace a report of embeddings that the cache keeps in another file, or in an unknown one.
+
+    The command does not tell models apart: folders are left out of it, so that others can repeat it.
+    """
+    if before is None:
+        raise _describe_other_report(folder, f"that does not record its embeddings: it may be of another {model}")
+    if before != now:
+        raise _describe_other_report(
+            folder,
+            f"of the embeddings {before}, not of those of {model}: it is of another model, or the weights, the "
+            "photographs or the version of a package changed since",
+        )
 
 
 def _is_of_other_files(files: Sequence[Path], run: RunFacts, written: float) -> bool:
@@ -371,18 +397,23 @@ def _is_of_other_files(files: Sequence[Path], run: RunFacts, written: float) -> 
 
 
 def _encode(
-    model: str, images: Path | None, skip_bad_images: bool, request: Request, library: Library
+    model: _Model, images: Path | None, skip_bad_images: bool, request: Request, library: Library, *, overwrite: bool
 ) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
     from cxc_eccv.encoding.evaluate_model import find_items
     from cxc_eccv.types.model_options import Encoding
 
-    check_model(model, images)
-    from cxc_eccv.encoding import encode_once, load_model
+    assert model.encoder is not None  # noqa: S101 - files are loaded, not encoded
+    check_model(model.encoder, images)
+    from cxc_eccv.encoding import encode_once, find_cache_file, load_model
 
-    loaded = load_model(model, device=request.device, name=request.name)
+    loaded = load_model(model.encoder, device=request.device, name=request.name)
     items = find_items(loaded, images, request, library, skip_bad=skip_bad_images)
     encoding = Encoding(skip_bad_images=skip_bad_images)
+    other = None if overwrite or model.output is None else _read_provenance(model.output)
+    if other is not None and model.output is not None:
+        embeddings = find_cache_file(loaded, images=items.images, captions=items.captions, encoding=encoding)
+        _refuse_other_embeddings(model.output, model.encoder, other.run.file, embeddings.name)
     run, was_there = encode_once(loaded, images=items.images, captions=items.captions, encoding=encoding)
     say_kept(run, was_there)
     return run

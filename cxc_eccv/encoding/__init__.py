@@ -13,6 +13,7 @@ __all__ = [
     "encode",
     "encode_once",
     "encode_to_file",
+    "find_cache_file",
     "load_model",
     "rerank",
     "score_pairs",
@@ -27,6 +28,7 @@ HOMES = {
     "encode": "cxc_eccv.encoding.encode_run",
     "encode_once": "cxc_eccv.encoding.encode_run",
     "encode_to_file": "cxc_eccv.encoding.encode_run",
+    "find_cache_file": "cxc_eccv.encoding.encode_run",
     "load_model": "cxc_eccv.encoding.loading",
     "rerank": "cxc_eccv.encoding.cross_encoding",
     "score_pairs": "cxc_eccv.encoding.cross_encoding",
@@ -37,7 +39,7 @@ HOMES = {
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
-    from cxc_eccv.encoding.encode_run import encode, encode_once, encode_to_file
+    from cxc_eccv.encoding.encode_run import encode, encode_once, encode_to_file, find_cache_file
     from cxc_eccv.encoding.loading import LoadedModel, load_model
     from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
     from cxc_eccv.encoding.texts import TextEncoder, text_encoder

@@ -122,11 +122,7 @@ def encode_once(
     ``file`` holds something else.
     """
     work = _Work(model, images, captions, encoding)
-    if file is not None:
-        path = check_output(file, FORMATS)
-    else:  # the name of the file has the model and a part of the fingerprint
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.name.rstrip("/").rpartition("/")[2])
-        path = encodings_folder() / f"{name}-{work.whole[:16]}.npz"
+    path = work.cache_file if file is None else check_output(file, FORMATS)
     if work.is_in(path):  # maybe under another name
         return replace(load_embeddings(path), model=model.title), True
     if file is not None and path.exists():
@@ -136,6 +132,17 @@ def encode_once(
         )
     run = work.run(path, progress, cache=file is None)
     return load_embeddings(path) if run is None or work.is_in(path) else run, False
+
+
+def find_cache_file(
+    model: LoadedModel,
+    *,
+    images: Iterable[tuple[Any, Any]] | None = None,
+    captions: Any = None,  # noqa: ANN401 - a table or pairs
+    encoding: Encoding = DEFAULT_ENCODING,
+) -> Path:
+    """The file in the cache where :func:`encode_once` keeps this encoding; its name identifies model and items."""
+    return _Work(model, images, captions, encoding).cache_file
 
 
 class _Work:
@@ -177,6 +184,12 @@ class _Work:
         """The fingerprint with the items and the similarity."""
         items = [[side.name, side.ids.tolist(), side.identity(slice(None))] for side in self._sides]
         return fingerprint(self.key, self._similarity, items)
+
+    @property
+    def cache_file(self) -> Path:
+        """The file in the download cache, named after the model and a part of the fingerprint."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.loaded.name.rstrip("/").rpartition("/")[2])
+        return encodings_folder() / f"{name}-{self.whole[:16]}.npz"
 
     def is_in(self, path: Path) -> bool:
         return (read_record(path) or {}).get("whole") == self.whole

@@ -6,6 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
+import tiny_models
+import transformers
 
 import cxc_eccv as ce
 from cxc_eccv.encoding import encode_once, load_model, sides
@@ -233,6 +235,34 @@ def test_several_models_are_encoded_then_compared(command, model, encoded, tmp_p
     out = command(*words, "--name", "a", "--name", "b")
     assert "b, on 20 of 60 images against a, on 20" in out.out
     assert report_of(tmp_path / "out/a")["provenance"]["model"] == "a"
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_report_of_model_elsewhere_is_kept(command, tmp_path, cached, cache, encoded):
+    """Two checkpoints of one name have the same command, as folders are left out of it."""
+    for place, seed in (("a", 0), ("b", 1)):
+        _, tokenizer, _ = tiny_models.bert()
+        weights = tiny_models.seeded(
+            lambda: transformers.BertModel(tiny_models.bert_config(), add_pooling_layer=False), seed=seed
+        )
+        tiny_models.save((weights, tokenizer), tmp_path / place / "ckpt")
+    if not cached:
+        cache.parent.mkdir()
+        cache.touch()
+    out = tmp_path / "out"
+    words = ["--tasks", "co_captions", "--limit", 20, "--output", out]
+    command("--model", tmp_path / "a" / "ckpt", *words)
+    before = (out / "report.json").read_bytes()
+    encoded.clear()
+    refused = " ".join(command("--model", tmp_path / "b" / "ckpt", *words, status=2).err.split())
+    assert ("out holds a report of the embeddings ckpt-" if cached else "may be of another") in refused
+    assert "replace that report with --overwrite" in refused
+    assert (out / "report.json").read_bytes() == before
+    assert not encoded
+    command("--model", tmp_path / "a" / "ckpt", *words, status=0 if cached else 2)
+    assert (out / "report.json").read_bytes() == before
+    command("--model", tmp_path / "b" / "ckpt", *words, "--overwrite")
+    assert (out / "report.json").read_bytes() != before
 
 
 def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
