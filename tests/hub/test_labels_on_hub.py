@@ -1,7 +1,6 @@
 """Labels that one group pushes, another loads by the dataset's name, and a report says which commit that was."""
 
 import io
-import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -191,22 +190,6 @@ def test_output_holds_the_files_of_a_push(hub, client, project, tmp_path):
     assert not (tmp_path / "local" / "answers.jsonl").exists()
     both = client.command("push", project, "org/mine", "--yes", "--output", tmp_path / "local", status=2)
     assert "leave out --output or --yes" in both.err
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda folder: (folder / "README.md").unlink(), "has labels but no README.md"),
-        (lambda folder: (folder / "labels.parquet").write_bytes(b"x"), "expected a table of labels"),
-        (lambda folder: (folder / "labels.parquet").unlink(), "has no manifest.json"),
-        (lambda folder: shutil.copy(folder / "labels.parquet", folder / "again.parquet"), "both hold labels 'mine'"),
-    ],
-    ids=["no-card", "no-labels", "nothing", "twice"],
-)
-def test_a_folder_that_nobody_could_load_is_refused(hub, client, project, spoil, message):
-    spoil(project)
-    assert message in client.command("push", project, "org/spoilt", "--yes", status=2).err
-    assert not hub.requests
 
 
 @pytest.mark.parametrize(

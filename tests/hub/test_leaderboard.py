@@ -10,6 +10,8 @@ from official import BENCHMARK as ANOTHER
 from official import add_benchmark, add_model, official_report
 from owner_addresses import ADDRESSES, BENCHMARK
 
+from cxc_eccv.hub.results import _select_results
+
 MODEL = "me/clip"
 KEYS = {"eccv_caption_i2t_map_at_r": 0.4242, "eccv_caption_t2i_map_at_r": 0.6}
 
@@ -122,31 +124,43 @@ def test_damaged_copy_of_results_counts_as_none(hub, board, tmp_path):
     assert "No results were read: read the leaderboard" in board()
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("0.5", "'0.5', expected a number from 0 to 1"),
-        (42.42, "42.42, expected a number from 0 to 1, so it looks like a percentage"),
-        (424.2, "424.2, expected a number from 0 to 1"),
-        (True, "True, expected a number from 0 to 1"),
-        (None, "None, expected a number from 0 to 1"),
-    ],
-)
-def test_impossible_scores_are_left_out_and_named(hub, board, value, expected):
-    add_results(hub, dict.fromkeys(KEYS, value))
-    text = board()
-    for task_id in KEYS:
-        assert f"Left out: {task_id} of {MODEL} is {expected}\n" in text
-    assert not find_rows(text, MODEL)
+def row(value, task_id="eccv_caption_i2t_map_at_r", dataset=BENCHMARK):
+    return {"dataset": {"id": dataset, "task_id": task_id}, "value": value}
 
 
-def test_second_value_of_a_task_is_named(hub, board):
-    add_results(hub, KEYS).results.append(
-        {"dataset": {"id": BENCHMARK, "task_id": "eccv_caption_i2t_map_at_r"}, "value": 0.9}
-    )
-    text = board()
-    assert f"{MODEL} has a second value of eccv_caption_i2t_map_at_r, 0.9 beside 0.4242" in text
-    assert "51.21" in text
+FRACTION = "expected a number from 0 to 1"
+NO_DATASET = f"Left out: a.yaml of {MODEL} has an entry without a dataset"
+NO_RESULT = f"Left out: {MODEL} has no result of a task that this package knows"
+OF_TASK = f"Left out: eccv_caption_i2t_map_at_r of {MODEL} is"
+
+LEFT_OUT = {
+    "text": ([row("0.5")], [f"{OF_TASK} '0.5', {FRACTION}"]),
+    "percentage": ([row(42.42)], [f"{OF_TASK} 42.42, {FRACTION}, so it looks like a percentage"]),
+    "too-large": ([row(424.2)], [f"{OF_TASK} 424.2, {FRACTION}"]),
+    "boolean": ([row(True)], [f"{OF_TASK} True, {FRACTION}"]),
+    "null": ([row(None)], [f"{OF_TASK} None, {FRACTION}"]),
+    "no-entry": ([{"data": 1, "filename": "a.yaml"}], [NO_DATASET]),
+    "no-dataset": ([{"value": 0.5, "filename": "a.yaml"}], [NO_DATASET]),
+    "other-dataset": ([row(0.5, dataset=ANOTHER)], [NO_RESULT]),
+    "unknown-task": ([row(0.5, "unknown")], [NO_RESULT]),
+    "invalid-file": (
+        [{"filename": "a.yaml", "error": "no list", "pullRequest": 3}],
+        [f"Left out: a.yaml of {MODEL} (pull request 3) is invalid: no list"],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", LEFT_OUT)
+def test_impossible_result_is_left_out_and_named(fault):
+    listed, faults = LEFT_OUT[fault]
+    assert _select_results(MODEL, BENCHMARK, listed) == ({}, faults)
+
+
+def test_second_value_of_a_task_is_named():
+    rows, faults = _select_results(MODEL, BENCHMARK, [row(0.4242), row(0.9)])
+    assert rows == {MODEL: {"eccv_caption/i2t/map_at_r": 0.4242}}
+    second = f"{MODEL} has a second value of eccv_caption_i2t_map_at_r, 0.9 beside 0.4242"
+    assert faults == [f"Left out: {second}"]
 
 
 def test_open_pull_request_has_its_own_row(hub, board):
@@ -189,13 +203,6 @@ def test_model_without_a_row_is_named(hub, board):
     text = board()
     assert f"Not in this table: {OTHER}, which has results of entailment\n" in text
     assert "Models with results on the Hub: 1." in text
-
-
-def test_results_of_other_datasets_are_left_out(hub, board):
-    add_results(hub, KEYS, ANOTHER)
-    text = board()
-    assert not find_rows(text, MODEL)
-    assert f"{MODEL} has no result of a task that this package knows" in text
 
 
 def test_unknown_task_names_those_with_models(client):

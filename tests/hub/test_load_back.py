@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
@@ -79,24 +78,6 @@ def test_space_without_address_is_the_exported_one(hub, client, tmp_path):
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
     assert math.isclose(answer.told["map_at_r"], 0.625)
-
-
-def test_unknown_metric_space_suggests_the_nearest_name(hub, client):
-    told = client.command("push", "map_at", "org/map_at", "--type", "space", "--yes", status=2).err
-    assert "unknown metric 'map_at'; did you mean 'map_at_r'?" in told
-    assert not hub.requests
-
-
-@pytest.mark.parametrize(
-    ("card", "message"),
-    [(None, "has no README.md"), ("# no front matter", "sdk is None"), ("---\nsdk: shiny\n---\n", "sdk is 'shiny'")],
-)
-def test_a_folder_that_is_no_space_is_refused(hub, client, tmp_path, card, message):
-    (tmp_path / "app.py").write_text("")
-    if card:
-        (tmp_path / "README.md").write_text(card)
-    assert message in client.command("push", tmp_path, "org/x", "--type", "space", "--yes", status=2).err
-    assert not hub.requests
 
 
 def test_a_space_keeps_what_people_changed_in_it(hub, client):

@@ -48,9 +48,3 @@ def test_text_on_the_hub_needs_replace(hub, client, folder):
     (folder / "README.md").write_text(merge_card(GENERATED, None, ()))
     client.command("push", folder, "org/mine", "--yes", "--replace")
     assert b"Mail us." not in model.files()["README.md"]
-
-
-def test_model_without_card_is_refused(hub, client, folder):
-    (folder / "README.md").unlink()
-    assert "has no README.md" in client.command("push", folder, "org/mine", "--yes", status=2).err
-    assert not hub.requests
