@@ -19,7 +19,7 @@ from cxc_eccv.presentation import Section, ShownResult
 from cxc_eccv.report import Report
 from cxc_eccv.statistics import interval
 from cxc_eccv.statistics.agreement import SignArray, order_signs, tau_b
-from cxc_eccv.tables import Cell, Table
+from cxc_eccv.tables import Cell, Table, interval_cell
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.result import group_by_reason
@@ -195,7 +195,7 @@ def _name(key: str) -> str:
 
 
 def _cell(row: OrderAgreement) -> Cell:
-    return Cell(f"{row.tau:.2f}", interval=f"[{row.low:.2f}, {row.high:.2f}]", strong=row.tau > SAME_ORDER)
+    return interval_cell(row.tau, row.low, row.high, "{:.2f}", strong=row.tau > SAME_ORDER)
 
 
 def measure_agreement(

@@ -25,7 +25,7 @@ from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.catalog import ALL_SPLITS, describe_data
 from cxc_eccv.sources.collections.collection import collections, find_collection
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, bootstrap_mean, interval
 from cxc_eccv.tables import Cell, Table, interval_cell
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
 from cxc_eccv.types.json_records import to_json
@@ -342,15 +342,15 @@ def evaluate_query_corpus(
 
 def _score(position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words: Sequence[str], draws: Draws) -> Scores:
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
-    bootstrap = ClusterBootstrap(images, draws)
     metrics = {}
     scored = pd.concat([pd.DataFrame(score_ranks(ranks)) for _, ranks in group])
     for label in METRICS:
         values = scored[label].to_numpy()
-        is_median = label == "median_rank"
-        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
-        value = float(np.median(values) if is_median else values.mean())
-        metrics[label] = Estimate(value, *interval(samples, CONFIDENCE))
+        if label == "median_rank":
+            medians = ClusterBootstrap(images, draws).medians(values)
+            metrics[label] = Estimate(float(np.median(values)), *interval(medians, CONFIDENCE))
+        else:
+            metrics[label] = bootstrap_mean(values, images, draws, CONFIDENCE)
     first = metrics["recall_at_1"]
     metrics["fails"] = Estimate(1 - first.value, 1 - first.high, 1 - first.low)
     return Scores(

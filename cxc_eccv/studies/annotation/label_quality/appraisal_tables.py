@@ -14,7 +14,7 @@ from cxc_eccv.studies.annotation.label_quality.bias import Biases, BiasOfSet
 from cxc_eccv.studies.annotation.label_quality.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.label_quality.preferences import Strength
 from cxc_eccv.studies.annotation.label_quality.sets import Multiplicity
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, Table, interval_cell
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.result import group_by_reason
@@ -351,8 +351,5 @@ def _preference_tables(appraisal: Appraisal) -> list[Table]:
     return [Table([("",), ("strength, %",)], rows, "Preferences", notes=[note])]
 
 
-def _cell(number: Estimate | Strength | None, form: str, times: float = 1) -> str | Cell:
-    if number is None:
-        return MISSING
-    text, low, high = (form.format(times * value) for value in (number.value, number.low, number.high))
-    return Cell(text, interval=f"[{low}, {high}]")
+def _cell(number: Estimate | Strength | None, form: str, scale: float = 1) -> str | Cell:
+    return MISSING if number is None else interval_cell(number.value, number.low, number.high, form, scale=scale)
