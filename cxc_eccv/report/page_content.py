@@ -49,7 +49,7 @@ GROUPS = {
 }
 """Group of example queries to its title and how its queries were chosen."""
 
-TITLES = {
+PROVENANCE_TITLES = {
     "command": "Command",
     "model": "Model",
     "run file": "Run file",
@@ -309,7 +309,7 @@ class Page:
         entries = dict(_flatten(to_json(self.report.provenance)))
         for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
             del entries[name]
-        known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
+        known = [(title, entries.pop(name)) for name, title in PROVENANCE_TITLES.items() if name in entries]
         return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
 
     @property

@@ -28,12 +28,12 @@ from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.wording import list_names
 
-SCHEMA = 1
+ANNOTATION_SCHEMA = 1
 
 RANKS = 5
 """Ranks with a row in Table B.2; lower ranks share a row."""
 
-LONGEST = 20
+MOST_CONSOLE_ROWS = 20
 """Rows of a table on the console; the file has all."""
 
 DRAWN = "\N{EMPTY SET}"
@@ -149,7 +149,7 @@ class AnnotationReport(ShownResult):
         if isinstance(self.changes, str):
             content |= {"changes": None, "no_changes": self.changes}
         del content["folder"]
-        return {"schema": SCHEMA, **content, "provenance": to_json(self.provenance)}
+        return {"schema": ANNOTATION_SCHEMA, **content, "provenance": to_json(self.provenance)}
 
     def tables(self) -> list[Table]:
         """The console tables, with the first rows of long ones."""
@@ -403,10 +403,10 @@ def tabulate_doubts(judged: pd.DataFrame) -> Table:
 
 def shorten(table: Table) -> Table:
     """The first rows of a long table, for the console."""
-    if len(table.rows) <= LONGEST:
+    if len(table.rows) <= MOST_CONSOLE_ROWS:
         return table
-    notes = [f"{len(table.rows) - LONGEST:,} more with --output.", *table.notes]
-    return replace(table, rows=table.rows[:LONGEST], notes=notes)
+    notes = [f"{len(table.rows) - MOST_CONSOLE_ROWS:,} more with --output.", *table.notes]
+    return replace(table, rows=table.rows[:MOST_CONSOLE_ROWS], notes=notes)
 
 
 def _head(*names: str) -> list[tuple[str]]:

@@ -48,7 +48,7 @@ from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE, Json, JsonObject
 from cxc_eccv.wording import score_cell
 from cxc_eccv.writing import write_json, write_rows
 
-SCHEMA = 1
+BY_HAND_SCHEMA = 1
 
 SEED = 0
 CONFIDENCE = 0.95
@@ -110,7 +110,7 @@ def export_pairs(
     questions = describe_questions([questionnaire], addresses, only)
     written = find_format(form).export(folder, questions, Handout(questionnaire.scheme))
     record = {
-        "schema": SCHEMA,
+        "schema": BY_HAND_SCHEMA,
         "task": entail_task.name,
         **to_json(make_provenance(library, split, Provenance(seed=seed))),
         "depth": depth,
@@ -306,9 +306,9 @@ def _read_record(paths: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
             raise DataError(f"{path} is missing{advice}")
     record = require_keys(file, "", read_json(file), ("known",))
     check_content(file, record, EXPORT)
-    if record["schema"] != SCHEMA or record["task"] not in TASKS:
+    if record["schema"] != BY_HAND_SCHEMA or record["task"] not in TASKS:
         read = f"schema {shown(record['schema'])}, task {shown(record['task'])}"
-        raise MalformedSource(file, "", read, f"an export of this version, schema {SCHEMA}")
+        raise MalformedSource(file, "", read, f"an export of this version, schema {BY_HAND_SCHEMA}")
     n_images = len(record["images"])
     if not n_images or not record["models"]:
         raise MalformedSource(file, "images, models", "no lists", "the exported lists: restore the file")
@@ -416,7 +416,7 @@ class ManualScores(ShownResult):
     def record(self) -> dict[str, object]:
         """The results and the provenance."""
         results = {name: asdict(result) for name, result in self.results.items()}
-        return {"schema": SCHEMA, "results": results, "provenance": to_json(self.provenance)}
+        return {"schema": BY_HAND_SCHEMA, "results": results, "provenance": to_json(self.provenance)}
 
     def save_labels(self, path: str | Path) -> Path:
         """Write all answers as a file of entailment labels, JSON lines."""

@@ -22,7 +22,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
 from cxc_eccv.sources.reading import read_table, shown
 from cxc_eccv.studies.entailment.training_data import (
-    SCHEMA,
+    LABELLED_SCHEMA,
     as_labelled,
     load_training_data,
     make_pairs,
@@ -30,7 +30,7 @@ from cxc_eccv.studies.entailment.training_data import (
     part_of,
     plain_texts,
 )
-from cxc_eccv.studies.trainers.training_record import keys
+from cxc_eccv.studies.trainers.training_record import make_keys
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_file
 
@@ -146,13 +146,13 @@ def _read_pairs(path: Path, library: Library) -> pa.Table:
         if label not in (0, 1):
             raise MalformedSource(path, f"row {row}, label", shown(label), "1 (entailed) or 0")
     columns = []
-    for field in SCHEMA:
+    for field in LABELLED_SCHEMA:
         given = table[field.name] if field.name in names else pa.nulls(table.num_rows, field.type)
         try:
             columns.append(given.cast(field.type))
         except pa.ArrowException as error:
             raise MalformedSource(path, field.name, str(error).partition("\n")[0], str(field.type)) from None
-    pairs = pa.table(columns, schema=SCHEMA)
+    pairs = pa.table(columns, schema=LABELLED_SCHEMA)
     pairs = pairs.set_column(0, "premise", pc.fill_null(pairs["premise"], ""))
     asked = pc.and_(
         pc.is_valid(pairs["hypothesis"]), pc.or_(pc.not_equal(pairs["premise"], ""), pc.is_valid(pairs["image"]))
@@ -176,8 +176,8 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
         content.texts_of(captions),
         labels.table["positive"],
         image=content.files_of(images),
-        image_key=keys("coco", images),
-        caption_key=keys("coco", captions),
+        image_key=make_keys("coco", images),
+        caption_key=make_keys("coco", captions),
     )
     return as_labelled(labels.name, pairs.table)
 

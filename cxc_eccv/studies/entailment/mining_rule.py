@@ -32,7 +32,7 @@ from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.strict_json import Json
 
-SPLITS = ("train", "restval", "validation")
+MINED_SPLITS = ("train", "restval", "validation")
 
 COLLECTIONS = {name: collection for name, collection in collections().items() if collection.mined}
 
@@ -45,10 +45,10 @@ def open_split_to_mine(library: Library, name: str, collection: str) -> Split:
     """A split for training, of a collection that weak positives are mined from."""
     if collection not in COLLECTIONS:
         raise UnknownName("collection", collection, COLLECTIONS)
-    if name not in SPLITS:
+    if name not in MINED_SPLITS:
         raise InvalidOption(
-            f"split {name!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what models retrieve "
-            "from the test split, use evaluate --judge"
+            f"split {name!r}: weak positives are for training; mine {', '.join(MINED_SPLITS)}. To judge what models "
+            "retrieve from the test split, use evaluate --judge"
         )
     return library.split(name, collection)
 
@@ -63,7 +63,7 @@ def find_labelled_split(labelled: LabelledPairs, library: Library) -> Split:
         if not numbers.size:
             continue
         for split_name in library.read_splits(collection):
-            if split_name in SPLITS:
+            if split_name in MINED_SPLITS:
                 split = library.split(split_name, collection)
                 counts[split] = int(np.isin(numbers, split.image_ids).sum())
     best = max(counts, key=lambda split: counts[split], default=None)
@@ -267,7 +267,7 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
         )
 
 
-TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Classifier and rank"}
+RULE_TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Classifier and rank"}
 
 
 def table_of_rule(rule: Mapping[str, Any]) -> Table:
@@ -280,7 +280,7 @@ def table_of_rule(rule: Mapping[str, Any]) -> Table:
             f"{100 * rule['average_precision'][name]:.1f}",
             f"{100 * rule['kept_precision'][name]:.1f}" if kept else "none",
         )
-        for name, title in TITLES.items()
+        for name, title in RULE_TITLES.items()
     ]
     ratio = f"{weights['logit']:.2f} x logit(classifier) - {weights['log_rank']:.2f} x log(rank)"
     return Table(

@@ -19,7 +19,7 @@ from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.classifier.config import MULTIMODAL, TEXT, VISUAL, EntailmentConfig
 
-LONGEST = 512
+LONGEST_PAIR = 512
 """Tokens of a pair if neither tokenizer nor model has a limit."""
 
 SPECIAL = 8
@@ -150,7 +150,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return n_cut
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
-        """The kind of each of N pairs, as an index into ``KINDS``; an image is anything but None."""
+        """The kind of each of N pairs, as an index into ``PAIR_KINDS``; an image is anything but None."""
         images = [None] * len(premises) if images is None else images
         if not len(premises) == len(images) == len(hypotheses) > 0:
             raise InvalidOption(
@@ -238,7 +238,7 @@ def _limit(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer a
             "tokenizer that it was trained with"
         )
     limited = deepcopy(tokenizer)
-    limited.model_max_length = context_length(tokenizer, model) or LONGEST
+    limited.model_max_length = context_length(tokenizer, model) or LONGEST_PAIR
     limited.padding_side = limited.truncation_side = "right"
     return limited
 

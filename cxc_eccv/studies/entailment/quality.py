@@ -42,7 +42,7 @@ CONFIDENCE = 0.95
 
 PRECISIONS = (0.8, 0.85, 0.9, 0.95)
 
-TITLES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "f_half": "F0.5"}
+RATE_TITLES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "f_half": "F0.5"}
 
 OWN_THRESHOLD = "the classifier's own"
 
@@ -100,9 +100,11 @@ class ClassifierReport(ShownResult):
 
     def tables(self) -> list[Table]:
         """The tables for a console, in percent."""
+        cells = [interval_cell(rate.value, rate.low, rate.high, scale=100) for rate in self.rates]
+        titles = [RATE_TITLES[rate.name] for rate in self.rates]
         measures = Table(
             [("Measure",), ("Percent",)],
-            [(TITLES[rate.name], interval_cell(rate.value, rate.low, rate.high, scale=100)) for rate in self.rates],
+            [*zip(titles, cells, strict=True)],
             self.title,
             f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
             notes=[

@@ -35,7 +35,7 @@ from cxc_eccv.wording import metric_name
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
 """Labels of the paper's metrics; its fails are 1 - R@1."""
 
-TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
+METRIC_TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
 SEED = 0
 CONFIDENCE = 0.95
@@ -259,7 +259,7 @@ class QueryCorpusReport(ShownResult):
         """One, with a row per metric and a column per position; a single column shows its intervals."""
         alone = len(self.rows) == 1
         lines: list[list[str | Cell]] = []
-        for label, title in TITLES.items():
+        for label, title in METRIC_TITLES.items():
             lines.append([title, *(_cell(label, row.metrics[label], alone) for row in self.rows)])
         for name in ("queries", "left_out", "same_words", "ties"):
             counts = [f"{getattr(row, name):,}" for row in self.rows]

@@ -253,7 +253,7 @@ def _find_object_synset(_name: str, synset: str | None) -> str | None:
 
 
 WORD = re.compile(r"[^\W\d_]+")
-LONGEST = 3
+LONGEST_NAME = 3
 """The most words of a name: ``compact disc player``."""
 
 Place = tuple[int, int, AbstractSet[str]]
@@ -329,7 +329,7 @@ class _Reader:
         mentions = list[Place]()
         start = 0
         while start < len(words):
-            for length in range(min(LONGEST, len(words) - start), 0, -1):
+            for length in range(min(LONGEST_NAME, len(words) - start), 0, -1):
                 phrase = words[start : start + length]
                 concepts = self.look_up(*(word[0].lower() for word in phrase))
                 if concepts is not None:

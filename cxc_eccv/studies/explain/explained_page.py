@@ -26,9 +26,9 @@ from cxc_eccv.studies.explain.concepts import (
     find_differences,
     locate_mentions,
 )
-from cxc_eccv.studies.explain.explanation import TITLES, Explanation
+from cxc_eccv.studies.explain.explanation import MEASURED_TITLES, Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained, Failures
-from cxc_eccv.studies.explain.failure_kinds import KINDS, sort_by_kind
+from cxc_eccv.studies.explain.failure_kinds import FAILURE_KINDS, sort_by_kind
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.concept_pairs import Concepts
 from cxc_eccv.wording import count, list_names
@@ -197,7 +197,7 @@ def _show_direction(
         failures=len(failures),
         unexplained=len(failures) - judged.size,
         drawn=group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
-        groups=[group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
+        groups=[group(kind, *words, of_kind[kind]) for kind, words in FAILURE_KINDS.items()],
         listed=[described[row] for row in listed],
     )
 
@@ -350,7 +350,7 @@ def _make_card(
         truth=show("Right image", truth_file, values["truth_id"], of_truth),
         retrieved=show("Retrieved image", retrieved_file, values["retrieved_id"], of_retrieved),
         rows=rows,
-        numbers=[(TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
+        numbers=[(MEASURED_TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
     )
 
 
@@ -445,4 +445,4 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
         of_truth = values[OF_TRUTH]
         other = "" if sizes == of_truth else f" ({of_truth:.1%} relative to the right image)"
         parts.append(f"sizes differ in {sizes:.1%} of the matches{other}")
-    return f"{KINDS[kind][0]}: {'; '.join(parts)}."
+    return f"{FAILURE_KINDS[kind][0]}: {'; '.join(parts)}."

@@ -288,7 +288,7 @@ FOUR = (
 MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
 """With SD twice: relative to the smaller instance of a match, and to the right image's."""
 
-TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
+MEASURED_TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
 
 SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "": (

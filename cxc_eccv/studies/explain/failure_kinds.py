@@ -12,7 +12,7 @@ from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES, Explaine
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 
-KINDS = {
+FAILURE_KINDS = {
     "far": ("Far off", "the retrieved image shows no key concept"),
     "partly": (
         "Partly right",
@@ -29,7 +29,7 @@ HALF = 0.5
 
 UNEXPLAINED = "the right image has no annotated concept, or one of the two images is not annotated"
 
-TITLES = ("queries", "failures", *(title.lower() for title, _ in KINDS.values()), "without a verdict")
+KIND_ROW_TITLES = ("queries", "failures", *(title.lower() for title, _ in FAILURE_KINDS.values()), "without a verdict")
 """Rows of the table."""
 
 LEGEND = (
@@ -70,7 +70,7 @@ def sort_by_kind(explained: Explained) -> dict[str, IntArray]:
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
     near = (shares == 1) & (agreement >= HALF)
     kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
-    return {kind: order[kinds[order] == kind] for kind in KINDS}
+    return {kind: order[kinds[order] == kind] for kind in FAILURE_KINDS}
 
 
 def tabulate_kinds(explanations: Sequence[Explanation]) -> Table:
@@ -80,9 +80,10 @@ def tabulate_kinds(explanations: Sequence[Explanation]) -> Table:
         for direction, explained in explanation.directions.items():
             heading = (explanation.model, direction) if len(explanations) > 1 else (direction,)
             columns[heading] = _count_kinds(explained)
-    rows = [[title, *counts] for title, counts in zip(TITLES, zip(*columns.values(), strict=True), strict=True)]
+    lines = zip(*columns.values(), strict=True)
+    rows = [[title, *counts] for title, counts in zip(KIND_ROW_TITLES, lines, strict=True)]
     first = explanations[0]
-    meanings = [f"{title.lower()}: {meaning}." for title, meaning in KINDS.values()]
+    meanings = [f"{title.lower()}: {meaning}." for title, meaning in FAILURE_KINDS.values()]
     return Table(
         [("",), *columns],
         rows,

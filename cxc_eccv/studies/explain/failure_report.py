@@ -19,7 +19,7 @@ from cxc_eccv.presentation import Section, ShownResult, list_facts
 from cxc_eccv.presentation.thumbnails import page_images
 from cxc_eccv.studies.explain.explained_page import COLOURS, LISTED, PER_CONCEPT, SHOWN, make_anchor, show_failures
 from cxc_eccv.studies.explain.explanation import Explanation, make_tables, summarize
-from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, tabulate_kinds
+from cxc_eccv.studies.explain.failure_kinds import FAILURE_KINDS, UNEXPLAINED, tabulate_kinds
 from cxc_eccv.studies.explain.reranking import Reranking, reranking_tables
 from cxc_eccv.studies.explain.separating_concepts import Separation
 from cxc_eccv.tables import Table
@@ -157,7 +157,7 @@ class FailureReport(ShownResult):
             "separation": self.separation,
             "pages": {page.anchor: page for page in pages},
             "title_of": lambda page: self.name_direction(page.model, page.direction),
-            "kinds": KINDS,
+            "kinds": FAILURE_KINDS,
             "unexplained": UNEXPLAINED,
             "names": sorted(set().union(*(page.concept_names for page in pages))),
             "per_concept": PER_CONCEPT,

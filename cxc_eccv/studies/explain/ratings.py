@@ -37,7 +37,7 @@ from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
 
-SCHEMA = 1
+RATINGS_SCHEMA = 1
 
 CLASSES = tuple(SCHEME.details[0].choices)
 """What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
@@ -119,7 +119,7 @@ class RatingsReport(ShownResult):
 
     def record(self) -> dict[str, object]:
         """All numbers."""
-        content = {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
+        content = {"schema": RATINGS_SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
         for name in ("classes", "numbers", "together", "rules"):
             content[name] = getattr(self, name).to_dict("records")
         agreements = self.agreements.drop(columns="verdict").astype(object)

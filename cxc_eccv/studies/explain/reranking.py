@@ -21,8 +21,8 @@ from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, 
 from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.caption_corpus import (
     CONFIDENCE,
+    METRIC_TITLES,
     METRICS,
-    TITLES,
     choose_positions,
     mean_corpus,
     pair_up,
@@ -464,7 +464,7 @@ def _direction_tables(reranking: Reranking, direction: str) -> list[Table]:
                 _change_cell(of_moves.loc["cosine"], 1, 4),
             ]
         )
-    titles = [title.replace("median rank", "median") for title in TITLES.values()]
+    titles = [title.replace("median rank", "median") for title in METRIC_TITLES.values()]
     return [
         Table(
             [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],

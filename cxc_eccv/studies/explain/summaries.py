@@ -28,7 +28,7 @@ from cxc_eccv.writing import append_lines, cache_held, locked, read_whole_lines,
 PREFIX = "summarize: "
 """The prompt of T5; models trained for summaries only need none."""
 
-LONGEST = 64
+LONGEST_SUMMARY = 64
 """Tokens of a summary if the checkpoint sets no limit."""
 
 
@@ -85,7 +85,8 @@ def load_summarizer(source: str, *, device: str | None = None) -> Summarizer:
     default = model.generation_config
     limited = {"max_length", "max_new_tokens"} & settings.keys() or default.max_new_tokens or default.max_length
     if not limited:
-        settings["max_new_tokens"] = min(LONGEST, (getattr(config, "max_position_embeddings", None) or 10**6) - 1)
+        positions = getattr(config, "max_position_embeddings", None) or 10**6
+        settings["max_new_tokens"] = min(LONGEST_SUMMARY, positions - 1)
     return Summarizer(loaded, prefix, settings)
 
 

@@ -15,7 +15,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.trainers.caption_groups import CaptionGroup
 from cxc_eccv.types import IntArray
 
-SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
+SPLIT_OF_PART = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
 """Name of a part to the library's name of the split."""
 
 
@@ -96,7 +96,7 @@ def list_splits_seen(record: TrainingRecord) -> set[str]:
     return {*record["holds"]} | (set() if before is None else list_splits_seen(before))
 
 
-def keys(collection: str, ids: IntArray) -> list[str]:
+def make_keys(collection: str, ids: IntArray) -> list[str]:
     """Keys such as ``coco/391895``."""
     return [f"{collection}/{number}" for number in ids.tolist()]
 
@@ -117,8 +117,8 @@ def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     photographs = {key.partition("/")[0] for key in image_keys}
     for part, collection in product(("test", "val"), captioned_collections()):
-        if collection.photographs in photographs and has_split(library, SPLITS[part], collection):
-            image_ids = library.split(SPLITS[part], collection).image_ids
-            inside = pc.sum(pc.is_in(known, value_set=pa.array(keys(collection.photographs, image_ids)))).as_py()
+        if collection.photographs in photographs and has_split(library, SPLIT_OF_PART[part], collection):
+            image_ids = library.split(SPLIT_OF_PART[part], collection).image_ids
+            inside = pc.sum(pc.is_in(known, value_set=pa.array(make_keys(collection.photographs, image_ids)))).as_py()
             counts |= {f"{collection.name}/{part}": inside} if inside else {}
     return counts

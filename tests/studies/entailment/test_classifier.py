@@ -18,7 +18,7 @@ from entailment_models import (
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
-from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig
+from cxc_eccv.studies.entailment.classifier import PAIR_KINDS, EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
 pytestmark = pytest.mark.thorough
@@ -294,7 +294,7 @@ def test_numbers_out_of_range_are_refused(options, message):
 def test_default_config_is_bert_for_text():
     config = AutoConfig.for_model("cxc_eccv_entailment")
     assert (config.has_text, config.has_visual, config.text_config.model_type) == (True, False, "bert")
-    assert KINDS == ("text", "visual", "multimodal")
+    assert PAIR_KINDS == ("text", "visual", "multimodal")
 
 
 def test_parameters_get_gradients_under_bfloat16_autocast():

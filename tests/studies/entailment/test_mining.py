@@ -22,7 +22,7 @@ from cxc_eccv.studies.entailment import mining
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled, record_seen
 from cxc_eccv.studies.entailment.mining import MiningOptions
 from cxc_eccv.studies.entailment.mining_rule import fit_rule, open_split_to_mine
-from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
+from cxc_eccv.studies.entailment.training_data import LABELLED_SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
 
@@ -147,7 +147,7 @@ def labelled(library):
             truth = (share(premise, text) > 0.8) ^ (rng.random() < 0.02)
             row = {"premise": premise, "hypothesis": text, "label": int(truth)}
             rows += [] if owner == image else [row | {"image_key": f"coco/{image}", "caption_key": f"coco/{caption}"}]
-    return LabelledPairs("by hand", pa.Table.from_pylist(rows, schema=SCHEMA), {})
+    return LabelledPairs("by hand", pa.Table.from_pylist(rows, schema=LABELLED_SCHEMA), {})
 
 
 pytestmark = [pytest.mark.filterwarnings("ignore:shared-words has no record of the pairs"), pytest.mark.thorough]

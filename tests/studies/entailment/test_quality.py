@@ -15,7 +15,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.labelled import SEEN_FILE, LabelledPairs, read_labelled, read_seen, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import measure_by_source, report_classifier
-from cxc_eccv.studies.entailment.training_data import SCHEMA
+from cxc_eccv.studies.entailment.training_data import LABELLED_SCHEMA
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_labels_of_people_are_labelled_pairs(library, tmp_path):
 
 
 def test_parts_are_read_by_name_including_test(pairs, library):
-    assert (pairs.name, pairs.table.schema) == ("cxc/test", SCHEMA)
+    assert (pairs.name, pairs.table.schema) == ("cxc/test", LABELLED_SCHEMA)
     rated = library.split("test").ratings("sits")
     others = [row for row in rated.to_pylist() if row["sampling_method"] != "c2i_original"]
     assert pairs.labels.tolist() == [int(row["rating"] >= 3) for row in others]
@@ -66,7 +66,7 @@ def test_users_jsonl_of_labels_is_read(tmp_path, library):
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(map(json.dumps, JSONL)))
     found = read_labelled(str(path), library)
-    assert found.table.schema == SCHEMA
+    assert found.table.schema == LABELLED_SCHEMA
     assert found.table["premise"].to_pylist() == ["A dog. It runs.", "A dog. It runs.", ""]
     assert found.table["kind"].to_pylist() == ["multimodal", "multimodal", "visual"]
     assert found.labels.tolist() == [1, 0, 0]
@@ -80,7 +80,7 @@ def test_table_needs_only_three_columns(tmp_path, pairs, library):
     assert read_labelled(str(path), library).table.equals(pairs.table)
     pq.write_table(pa.table({"premise": ["a", "a", "b"], "hypothesis": ["b", "c", "d"], "label": [1, 0, 1]}), path)
     found = read_labelled(str(path), library)
-    assert found.table.schema == SCHEMA
+    assert found.table.schema == LABELLED_SCHEMA
     assert found.images.tolist() == ["a", "a", "b"]
 
 
@@ -264,8 +264,8 @@ def pairs_of(*rows):
     """A table of (premise, image key, hypothesis)."""
     given = dict(zip(("premise", "image_key", "hypothesis"), map(list, zip(*rows, strict=True)), strict=True))
     given |= {"label": [row % 2 for row in range(len(rows))]}
-    columns = [pa.array(given.get(field.name, [None] * len(rows)), field.type) for field in SCHEMA]
-    return pa.table(columns, schema=SCHEMA)
+    columns = [pa.array(given.get(field.name, [None] * len(rows)), field.type) for field in LABELLED_SCHEMA]
+    return pa.table(columns, schema=LABELLED_SCHEMA)
 
 
 DOG = ("A dog runs. A brown dog.", "coco/7", "a dog")

@@ -19,7 +19,7 @@ from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.result import group_by_reason
 
-SCHEMA = 1
+APPRAISAL_SCHEMA = 1
 
 SECTIONS = {
     "counts": "How many positives",
@@ -180,7 +180,7 @@ class Appraisal(ShownResult):
 
     def record(self) -> dict[str, object]:
         """The numbers of the tables, and those of all sets of annotators."""
-        return {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
+        return {"schema": APPRAISAL_SCHEMA, **asdict(self), "provenance": to_json(self.provenance)}
 
     def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
         """How many sets of labels and models it is about."""

@@ -39,7 +39,7 @@ from cxc_eccv.studies.trainers.tokens import find_tokenizer
 ROWS = 64
 """Captions per batch of encoding on a CPU."""
 
-LONGEST = 512
+LONGEST_CAPTION = 512
 """Tokens of a caption if the tokenizer has no limit."""
 
 SENTENCE_PARTS = ("0_Transformer", "1_Pooling", "2_Normalize")
@@ -334,7 +334,7 @@ def load_dual_encoder(source: str, mode: str, image_feature_size: int) -> tuple[
 def limit_tokens(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
     """Limit the tokenizer to the model's context, and pad on the right, so that first tokens stay first."""
     tokenizer = find_tokenizer(processing)
-    tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
+    tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST_CAPTION
     if padded_length(tokenizer, model) is None:
         tokenizer.padding_side = "right"
     return processing

@@ -11,7 +11,7 @@ from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.download import sample_images
-from cxc_eccv.studies.entailment.classifier import KINDS
+from cxc_eccv.studies.entailment.classifier import PAIR_KINDS
 from cxc_eccv.studies.entailment.labelled import find_labelled
 from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.studies.trainers.model_card import Settings
@@ -167,8 +167,8 @@ class DataOptions:
             corpus, _, listed = use.rpartition("=")
             kinds = list(dict.fromkeys(kind.strip() for kind in listed.split(",")))
             for kind in kinds:
-                if kind not in KINDS:
-                    raise UnknownName(f"kind of pairs in --as {use}", kind, KINDS)
+                if kind not in PAIR_KINDS:
+                    raise UnknownName(f"kind of pairs in --as {use}", kind, PAIR_KINDS)
             if corpus and corpus not in corpora:
                 raise UnknownName(f"corpus of --train-on and --dev in --as {use}", corpus, corpora)
             kinds_of_corpus |= dict.fromkeys([corpus] if corpus else corpora, kinds)

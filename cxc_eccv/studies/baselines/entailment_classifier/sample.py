@@ -9,7 +9,7 @@ from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.trainers.sample_encoders import small_bert, word_tokenizer
 
-LONGEST = 128
+SAMPLE_CONTEXT = 128
 """Context for the sample's pairs, which are shorter."""
 
 
@@ -22,7 +22,7 @@ def make_text_encoder() -> tuple[BertModel, PreTrainedTokenizerFast]:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
     )
-    tokenizer.model_max_length = LONGEST
+    tokenizer.model_max_length = SAMPLE_CONTEXT
     return small_bert(tokenizer, hidden_size=64, layers=2), tokenizer
 
 

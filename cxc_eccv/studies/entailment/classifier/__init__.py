@@ -15,8 +15,8 @@ from transformers.utils.generic import ModelOutput
 from cxc_eccv.encoding.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier.config import (
-    KINDS,
     MULTIMODAL,
+    PAIR_KINDS,
     TEXT,
     VISUAL,
     EntailmentConfig,
@@ -34,7 +34,7 @@ from cxc_eccv.studies.entailment.classifier.encoders import (
     spread_positions,
 )
 
-__all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig"]
+__all__ = ["PAIR_KINDS", "EntailmentClassifier", "EntailmentConfig"]
 
 TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -236,7 +236,7 @@ class EntailmentClassifier(PreTrainedModel):
             visual_attention_mask: (N, M), 0 for padding.
             visual_token_type_ids: (N, M), of encoders that have types of tokens.
             image_index: (N,) index of each pair's image; None for one image per pair, in order.
-            kinds: (N,) indices into :data:`KINDS`; None if all pairs have all inputs.
+            kinds: (N,) indices into :data:`PAIR_KINDS`; None if all pairs have all inputs.
             labels: (N,) in [0, 1].
 
         Raises:

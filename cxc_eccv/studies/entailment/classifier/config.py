@@ -10,7 +10,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.trainers.backbones import as_config
 from cxc_eccv.studies.trainers.portable import PortableConfig
 
-KINDS = ("text", "visual", "multimodal")
+PAIR_KINDS = ("text", "visual", "multimodal")
 """Kinds of premises; a kind's number is its index here."""
 
 TEXT, VISUAL, MULTIMODAL = range(3)

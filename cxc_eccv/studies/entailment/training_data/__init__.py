@@ -20,7 +20,7 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.training_data.corpora import (
-    SCHEMA,
+    LABELLED_SCHEMA,
     THRESHOLD,
     Corpus,
     Pairs,
@@ -31,16 +31,16 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
 )
 from cxc_eccv.studies.entailment.training_data.corpora.captions import pairs_of_labels
 from cxc_eccv.studies.trainers.training_record import (
-    SPLITS,
+    SPLIT_OF_PART,
     SourceRecord,
     TrainingRecord,
     captioned_collections,
     has_split,
-    keys,
+    make_keys,
 )
 
 __all__ = [
-    "SCHEMA",
+    "LABELLED_SCHEMA",
     "TrainingData",
     "as_labelled",
     "corpora",
@@ -61,7 +61,7 @@ ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 
 class TrainingData(NamedTuple):
-    """Labelled pairs, a table of :data:`SCHEMA`, and their record for the model that is trained on them."""
+    """Labelled pairs, a table of :data:`LABELLED_SCHEMA`, and their record for the model that is trained on them."""
 
     pairs: pa.Table
     provenance: TrainingRecord
@@ -240,14 +240,14 @@ def _use_as(name: str, pairs: pa.Table, kinds: Sequence[str], *, with_images: bo
 
 
 def as_labelled(source: str, pairs: pa.Table, *, with_images: bool = True) -> pa.Table:
-    """Pairs of a corpus as a table of :data:`SCHEMA`, named by their source."""
+    """Pairs of a corpus as a table of :data:`LABELLED_SCHEMA`, named by their source."""
     premises = _premises(pairs)
     images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
     kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
     sources = pa.array([source] * pairs.num_rows, pa.string())
     middle = [pairs[name] for name in ("hypothesis", "label", "rating")]
     return pa.table(
-        [premises, images, *middle, kinds, sources, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA
+        [premises, images, *middle, kinds, sources, pairs["image_key"], pairs["caption_key"]], schema=LABELLED_SCHEMA
     )
 
 
@@ -292,7 +292,7 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
     missing = []
     for part, collection in product(parts, captioned_collections()):
         name = f"{collection.name}/{part}"
-        split = SPLITS[part]
+        split = SPLIT_OF_PART[part]
         if has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
             content = library.split(split, collection)
             splits.append(library.cached(("evaluation split", name), partial(_index, name, content)))
@@ -306,8 +306,8 @@ def _index(name: str, content: Split) -> EvaluationSplit:
     texts = pc.unique(plain_texts(content.captions["text"].combine_chunks()))
     return EvaluationSplit(
         name,
-        pa.array(keys(content.collection.photographs, content.image_ids)),
-        pa.array(keys(content.collection.name, captions)),
+        pa.array(make_keys(content.collection.photographs, content.image_ids)),
+        pa.array(make_keys(content.collection.name, captions)),
         texts.filter(pc.not_equal(texts, "")),
     )
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.studies.explain.altering import attributes, words
+from cxc_eccv.studies.explain.altering.attributes import ATTRIBUTE_ALTERATIONS
 from cxc_eccv.studies.explain.altering.parsed_sentences import TAGGER, Kind, Sentence, tag_sentences
+from cxc_eccv.studies.explain.altering.words import WORD_ALTERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Altered:
 @cache
 def all_kinds() -> Mapping[str, Kind]:
     """All kinds by name, in alphabetical order."""
-    return {kind.name: kind for kind in sorted((*attributes.KINDS, *words.KINDS), key=lambda kind: kind.name)}
+    every = (*ATTRIBUTE_ALTERATIONS, *WORD_ALTERATIONS)
+    return {kind.name: kind for kind in sorted(every, key=lambda kind: kind.name)}
 
 
 def alter(

@@ -336,7 +336,7 @@ def find_sizes(sentence: Sentence) -> Places:
     return places
 
 
-KINDS = (
+ATTRIBUTE_ALTERATIONS = (
     Kind(
         name="colour_all",
         description=f"A colour gives way to any CSS colour at an RGB distance of {LEAST_DISTANCE:.0f} or more: *a red "

@@ -126,7 +126,7 @@ Places = list[list[Change]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of alteration. A new one goes into ``KINDS`` of ``words`` or ``attributes``.
+    """One kind of alteration. A new one goes into ``WORD_ALTERATIONS`` or ``ATTRIBUTE_ALTERATIONS``.
 
     Attributes:
         name: unique among the kinds.

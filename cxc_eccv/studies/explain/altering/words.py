@@ -266,7 +266,7 @@ def _subject_of(sentence: Sentence, verb: int) -> int | None:
         verb = word.head
 
 
-KINDS = (
+WORD_ALTERATIONS = (
     Kind(
         name="antonym",
         description="An adjective gives way to its opposite: *an old bus* is *a new bus*. Colours and sizes are "

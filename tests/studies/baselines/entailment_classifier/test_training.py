@@ -256,7 +256,7 @@ def test_nan_loss_ends_the_run(tmp_path):
 def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
     from cxc_eccv.studies.baselines.entailment_classifier import sample
 
-    monkeypatch.setattr(sample, "LONGEST", 24)
+    monkeypatch.setattr(sample, "SAMPLE_CONTEXT", 24)
     with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
         train([*TEXT, "--max-steps", "1", *NO_CHOICE, "--output-dir", str(tmp_path)])
 

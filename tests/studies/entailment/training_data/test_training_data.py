@@ -11,7 +11,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data import (
-    SCHEMA,
+    LABELLED_SCHEMA,
     corpora,
     load_training_data,
     part_of,
@@ -46,7 +46,7 @@ def test_every_corpus_states_its_origin_and_parts(sample_library):
 @pytest.mark.parametrize("images", [None, "sample"])
 def test_all_parts_share_one_schema(sample_library, images):
     data = load_training_data(sample_library, SAMPLE_PARTS, images=images, allow_test_data=True)
-    assert data.pairs.schema == SCHEMA
+    assert data.pairs.schema == LABELLED_SCHEMA
     rows = data.pairs.to_pylist()
     assert sum(source["pairs"] for source in data.provenance["sources"].values()) == len(rows)
     assert data.provenance["positives"] == sum(row["label"] for row in rows)

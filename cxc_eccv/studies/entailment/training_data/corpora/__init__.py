@@ -17,7 +17,7 @@ from cxc_eccv.discovery import import_modules
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray
 
-SCHEMA = pa.schema(
+LABELLED_SCHEMA = pa.schema(
     [
         ("premise", pa.string()),
         ("image", pa.string()),
@@ -42,14 +42,15 @@ THRESHOLD = 3.0
 """The lowest positive rating, of 0 to 5, in the paper."""
 
 OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
-PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
+PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(LABELLED_SCHEMA.field, OF_PAIRS)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Labelled pairs of one part of a corpus, and the number of rows that each rule left out.
 
-    The table is like ``SCHEMA``, but its premise is a list of captions, and it names images whose files are missing.
+    The table is like ``LABELLED_SCHEMA``, but its premise is a list of captions, and it names images whose files are
+    missing.
     """
 
     table: pa.Table

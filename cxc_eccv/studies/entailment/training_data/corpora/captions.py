@@ -24,12 +24,12 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
     make_pairs,
     reaches,
 )
-from cxc_eccv.studies.trainers.training_record import SPLITS, keys
+from cxc_eccv.studies.trainers.training_record import SPLIT_OF_PART, make_keys
 
 
 def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs:
     """Every caption as hypothesis, the other captions of its image as premise; always positive."""
-    content = library.split(SPLITS.get(part, part), collection)
+    content = library.split(SPLIT_OF_PART.get(part, part), collection)
     owners = content.caption_image_ids
     places = pd.Series(owners).groupby(owners).cumcount().tolist()
     groups = content.captions_of(owners).to_pylist()
@@ -38,14 +38,14 @@ def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs
         content.captions["text"],
         np.ones(owners.size, dtype=np.int8),
         image=content.files_of(owners),
-        image_key=keys(collection.photographs, owners),
-        caption_key=keys(collection.name, content.caption_ids),
+        image_key=make_keys(collection.photographs, owners),
+        caption_key=make_keys(collection.name, content.caption_ids),
     )
 
 
 def sits_pairs(library: Library, part: str) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
-    content = library.split(SPLITS[part])
+    content = library.split(SPLIT_OF_PART[part])
     rated = content.ratings("sits")
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
     captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
@@ -56,14 +56,14 @@ def sits_pairs(library: Library, part: str) -> Pairs:
         {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
         image=content.files_of(images),
         rating=ratings,
-        image_key=keys("coco", images),
-        caption_key=keys("coco", captions),
+        image_key=make_keys("coco", images),
+        caption_key=make_keys("coco", captions),
     )
 
 
 def sts_pairs(library: Library, part: str) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
-    content = library.split(SPLITS[part])
+    content = library.split(SPLIT_OF_PART[part])
     table = content.ratings("sts")
     left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
@@ -71,8 +71,8 @@ def sts_pairs(library: Library, part: str) -> Pairs:
         content.texts_of(right),
         reaches(ratings),
         rating=ratings,
-        image_key=keys("coco", content.owners_of(left)),
-        caption_key=keys("coco", right),
+        image_key=make_keys("coco", content.owners_of(left)),
+        caption_key=make_keys("coco", right),
     )
 
 
@@ -98,8 +98,8 @@ def eccv_pairs(library: Library, _part: str) -> Pairs:
             "pairs of an image with its own caption": int((~others).sum()),
         },
         image=content.files_of(images),
-        image_key=keys("coco", images),
-        caption_key=keys("coco", captions),
+        image_key=make_keys("coco", images),
+        caption_key=make_keys("coco", captions),
     )
 
 
@@ -109,7 +109,7 @@ COCO_NAME = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 def file_pairs(library: Library, part: str) -> Pairs:
     """The rows of the file; ``image_id``, or else the file name, identifies the image."""
-    labelled = library.split(SPLITS[part]).entailment()
+    labelled = library.split(SPLIT_OF_PART[part]).entailment()
     if labelled is None:
         entry = library.catalog.entry(f"entailment_{part}")
         where = where_from(entry, library.data_dir)

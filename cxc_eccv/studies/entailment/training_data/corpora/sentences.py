@@ -18,7 +18,7 @@ from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_aligned, read_entailment, read_sick, read_stsb
 from cxc_eccv.studies.entailment.training_data.corpora import Corpus, Pairs, make_pairs, reaches
-from cxc_eccv.studies.trainers.training_record import SPLITS
+from cxc_eccv.studies.trainers.training_record import SPLIT_OF_PART
 
 if TYPE_CHECKING:
     import datasets
@@ -81,8 +81,8 @@ class HubTable:
         return make_pairs(listed, hypotheses, table["label"], left_out)
 
     def _read(self, library: Library, part: str) -> pa.Table:
-        dataset = self._load(library, SPLITS[part])
-        where = f"{self.name} ({self.place})", f"split {SPLITS[part]}"
+        dataset = self._load(library, SPLIT_OF_PART[part])
+        where = f"{self.name} ({self.place})", f"split {SPLIT_OF_PART[part]}"
         columns = [self.premise, self.hypothesis, "label"]
         for name in columns:
             if name not in dataset.column_names:

@@ -2,12 +2,12 @@
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import Corpus, Pairs, make_pairs
-from cxc_eccv.studies.trainers.training_record import SPLITS, keys
+from cxc_eccv.studies.trainers.training_record import SPLIT_OF_PART, make_keys
 
 
 def pairs(library: Library, split: str) -> Pairs:
     """The first caption of each image as premise, with every other one."""
-    content = library.split(SPLITS[split])
+    content = library.split(SPLIT_OF_PART[split])
     firsts: dict[int, str] = {}
     texts = content.captions["text"].to_pylist()
     images = content.caption_image_ids.tolist()
@@ -17,8 +17,8 @@ def pairs(library: Library, split: str) -> Pairs:
         [texts[row] for row in others],
         [1] * len(others),
         {"first captions": len(texts) - len(others)},
-        image_key=keys("coco", content.caption_image_ids[others]),
-        caption_key=keys("coco", content.caption_ids[others]),
+        image_key=make_keys("coco", content.caption_image_ids[others]),
+        caption_key=make_keys("coco", content.caption_ids[others]),
     )
 
 
