@@ -54,9 +54,22 @@ def interval_cell(
 
 
 @dataclass(frozen=True, slots=True)
+class RowOrder:
+    """The column by which rows are ordered, None for no column, and the columns whose least value is the best.
+
+    The reader of a page can order the rows by any other column.
+    """
+
+    column: int | None
+    ascending: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
+    ``lead`` says in sentences what the table shows, and stands above the rows. Rows in ``highlighted`` stand out on a
+    page, and ``order`` is given where its reader may order them.
     ``notes`` and ``cautions`` stand below. So does ``bold``, which says what is bold, in each form that shows bold;
     and, on a console alone, ``elsewhere``, which says which file has more. Columns in ``prose`` are texts, which may
     wrap, and ``styles`` are those of the rows on a console. ``data`` names the data behind the numbers; tables that are
@@ -72,8 +85,11 @@ class Table:
     cautions: Sequence[str] = ()
     bold: str = ""
     elsewhere: str = ""
+    lead: Sequence[str] = ()
     prose: frozenset[int] = frozenset()
     styles: Sequence[str] = ()
+    highlighted: frozenset[int] = frozenset()
+    order: RowOrder | None = None
     data: str = ""
     compact: bool = False
 
@@ -105,6 +121,7 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
         subtitle = f", {table.subtitle}" if table.subtitle else ""
         if table.title:
             blocks.append(Text.assemble((visible(table.title), "bold"), (visible(subtitle), "dim")))
+        blocks += [Text(visible(sentence)) for sentence in table.lead]
         if table.rows:
             blocks.append(_Fitted(table))
         blocks += [Text(visible(note), style="dim") for note in table.notes]
@@ -204,6 +221,7 @@ def _markdown_blocks(table: Table) -> Iterator[str]:
         yield f"### {markdown_text(table.title)}"
     if table.subtitle:
         yield markdown_text(_make_sentence(upper_first(table.subtitle)))
+    yield from map(markdown_text, table.lead)
     if table.rows:
         rules = ["---" if place == 0 or place in table.prose else "---:" for place in range(len(table.header))]
         lines = [f"| {' | '.join(map(markdown_text, table.headings))} |", f"|{'|'.join(rules)}|"]

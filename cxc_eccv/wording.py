@@ -51,6 +51,19 @@ def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = Fals
     return format(UNIT_FACTORS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
 
 
+def ordinal(number: int) -> str:
+    """The number of a place in an order.
+
+    Example:
+        >>> [ordinal(number) for number in (1, 2, 3, 11, 23, 112)]
+        ['1st', '2nd', '3rd', '11th', '23rd', '112th']
+    """
+    if 10 <= number % 100 < 20:
+        return f"{number}th"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def score_cell(result: Result) -> Cell:
     """A score with its interval."""
     low, high = ("" if bound is None else show_value(result.metric, bound) for bound in (result.low, result.high))

@@ -14,12 +14,12 @@ from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import OFFICIAL, describe_data
-from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.tables import MISSING, Cell, RowOrder, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.result import SPREAD
 from cxc_eccv.types.training_data import name_collections
-from cxc_eccv.wording import heading_of, show_value
+from cxc_eccv.wording import heading_of, list_names, ordinal, show_value
 
 LONGEST_NAME = 32
 """A longer name of a user's model stands below the table."""
@@ -32,6 +32,8 @@ PUBLISHED_DATA = describe_data(DataFacts(edition=OFFICIAL), "test")
 
 NEIGHBOURS = 2
 """Published models shown on each side of a user's model, and below the first."""
+
+YOUR_MODELS = "your models"
 
 MOST_COLUMNS = 14
 """As many columns as fit a page; wider tables continue below."""
@@ -69,7 +71,7 @@ class Joined(ShownResult):
     keys: tuple[str, ...]
     by: str
     rows: tuple[Row, ...]
-    others: str = "your models"
+    others: str = YOUR_MODELS
 
     @property
     def title(self) -> str:
@@ -85,7 +87,8 @@ class Joined(ShownResult):
         if not first.rows:
             return [first]
         elsewhere = f"With --output, compare.html has all {len(self.rows)} models and every metric."
-        return [replace(first, rows=self._keep_near(first.rows, keys), elsewhere=elsewhere)]
+        rows = self._keep_near(first.rows, keys)
+        return [replace(first, rows=rows, elsewhere=elsewhere, highlighted=frozenset(), order=None)]
 
     def _keep_near(self, cells: Sequence[Sequence[str | Cell]], keys: Collection[str]) -> list[Sequence[str | Cell]]:
         """The rows of the first models and of those next to the user's; dots stand for others."""
@@ -111,10 +114,34 @@ class Joined(ShownResult):
         for place, keys in enumerate(parts, 1):
             title = f"{self.title}, {place} of {len(parts)}" if len(parts) > 1 else self.title
             header = [("", "", ""), ("", "", "rank"), *map(heading_of, keys)]
-            tables.append(Table(header, list(self._make_rows(keys, shown)), title, subtitle, data=PUBLISHED_DATA))
+            own = (index for index, row in enumerate(self._list_rows(keys)) if not row.published)
+            table = Table(
+                header,
+                list(self._make_rows(keys, shown)),
+                title,
+                subtitle,
+                highlighted=frozenset(own),
+                order=self._order_columns(keys),
+                data=PUBLISHED_DATA,
+            )
+            tables.append(table)
+        tables[0] = replace(tables[0], lead=self.describe_ranks())
         bold = f"The best values and {self.others} are in bold."
         tables[-1] = replace(tables[-1], notes=self._explain(shown), bold=bold)
         return tables
+
+    def describe_ranks(self) -> list[str]:
+        """A sentence for each of the user's models: its rank, and the published models above and below it."""
+        if self.others != YOUR_MODELS:
+            return []
+        ranked = [row for row in self.rows if self.by in row.values]
+        metric = " ".join(filter(None, heading_of(self.by))) if self.by else ""
+        shown = self._shorten_names()
+        return [
+            f"{shown[row.model]}: {ordinal(rank)} of {len(ranked)} by {metric}{_name_neighbours(ranked, rank)}."
+            for rank, row in enumerate(ranked, 1)
+            if not row.published
+        ]
 
     def records(self) -> list[dict[str, object]]:
         """A row per model: unrounded values in the units of report.json, under its keys."""
@@ -156,6 +183,16 @@ class Joined(ShownResult):
         order = f"Ordered by {name_of_order}, of equal models published ones first{both}."
         return [*names, order, f"{self.table.citation}. {self.table.url}"]
 
+    def _order_columns(self, keys: Sequence[str]) -> RowOrder:
+        """The column that orders the rows, after those of the names and the ranks."""
+        least_is_best = (
+            column
+            for column, key in enumerate(keys, 2)
+            if not metric_labelled(key.rpartition("/")[2])[0].higher_is_better
+        )
+        column = keys.index(self.by) + 2 if self.by in keys else None
+        return RowOrder(column, frozenset({1, *least_is_best}))
+
     def _list_rows(self, keys: Collection[str]) -> list[Row]:
         """The user's models, and the published ones with one of these metrics."""
         return [row for row in self.rows if not row.published or any(key in row.values for key in keys)]
@@ -186,6 +223,17 @@ class Joined(ShownResult):
 
     def __repr__(self) -> str:
         return visible(f"<{self.title}: {len(self.rows)} models, {len(self.keys)} metrics>")
+
+
+def _name_neighbours(ranked: Sequence[Row], rank: int) -> str:
+    """The published models next to a rank, in words."""
+    above = [row.model for row in ranked[: rank - 1] if row.published]
+    below = [row.model for row in ranked[rank:] if row.published]
+    if above and below:
+        return f", between {list_names([above[-1], below[0]])}"
+    if above:
+        return f", below {above[-1]}"
+    return f", above {below[0]}" if below else ""
 
 
 def _split_columns(keys: Sequence[str]) -> list[list[str]]:

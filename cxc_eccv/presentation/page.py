@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
@@ -30,7 +32,8 @@ def render_page(
     """
     environment = make_environment(package, keep_trailing_newline=True)
     environment.filters.update(filters)
-    return environment.get_template(name).render(content, css=_read_styles(name, package))
+    scripts = {"sort_script": _read_sort_script() if _has_order(content) else ""}
+    return environment.get_template(name).render(scripts | dict(content), css=_read_styles(name, package))
 
 
 @cache
@@ -44,6 +47,7 @@ def make_environment(package: str, **options: Any) -> Environment:  # noqa: ANN4
         "is_code": is_code,
         "metric_name": wording.metric_name,
         "rank_text": wording.rank_text,
+        "script_hash": hash_script,
         "task_name": wording.task_name,
         "upper_first": upper_first,
         "value": wording.value_text,
@@ -51,6 +55,22 @@ def make_environment(package: str, **options: Any) -> Environment:  # noqa: ANN4
     }
     environment.globals |= {"count": wording.count, "share": wording.share}
     return environment
+
+
+def hash_script(script: str) -> str:
+    """The source expression by which a policy for content allows this script and no other."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+def _has_order(content: Mapping[str, object]) -> bool:
+    """Whether the reader of a page may order the rows of one of its tables."""
+    sections: Any = content.get("sections", ())
+    return any(table.order is not None for section in sections for table in section.tables)
+
+
+def _read_sort_script() -> Markup:
+    script = resources.files(ROOM).joinpath("templates", "sort.js").read_text(encoding="utf-8")
+    return Markup(script)  # noqa: S704 - our own file
 
 
 def _break_after_underscores(file_name: str) -> Markup:

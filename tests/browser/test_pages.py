@@ -2,19 +2,22 @@
 
 import numpy as np
 import pytest
-from page_checks import OPEN_FOLDS, assert_sound, list_requests, resize
+from page_checks import OPEN_FOLDS, assert_sound, list_complaints, list_requests, resize
 from scored_reports import scored
 
-from cxc_eccv.comparison import compare
+from cxc_eccv.comparison import compare, join
 from cxc_eccv.comparison.compared_models import ComparedModels
-from cxc_eccv.comparison.published import eccv_caption_table
-from cxc_eccv.comparison.published_join import join_scores
+from cxc_eccv.comparison.published import eccv_caption_table, printed_table
 from cxc_eccv.presentation.thumbnails import thumbnails
+from cxc_eccv.report import Report
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import sample_images
+from cxc_eccv.types import Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +42,90 @@ def comparison():
 @pytest.fixture(scope="module")
 def pages(html, comparison):
     """Every page of the core, by name."""
-    table = eccv_caption_table()
-    published = join_scores(table, table.keys, {})
-    return {
-        "report": html,
-        "comparison": comparison.to_html(),
-        "published": ComparedModels(published=(published,)).to_html(),
-    }
+    return {"report": html, "comparison": comparison.to_html(), "published": join_own_model().to_html()}
+
+
+def join_own_model():
+    """A model with the scores of SGR, a little better, among the models of ECCV Caption and of open_clip."""
+    scores = eccv_caption_table().scores
+    values = {score.key: score.value + 0.001 for score in scores if score.model == "SGR" and score.key.count("/") == 2}
+    rows = [
+        Result(*key.split("/"), value=value, n_queries=5000, low=value - 0.01, high=value + 0.012)
+        for key, value in values.items()
+    ]
+    facts = from_json(Provenance, {"split": "test", "data": {"edition": "official", "files": {}}})
+    own = {"mine": Report(tuple(rows), {}, facts)}
+    papers = (eccv_caption_table(), *map(printed_table, ("open_clip", "pcme_plus_plus")))
+    return ComparedModels(published=tuple(join(paper, own) for paper in papers))
+
+
+READ_COLUMN = """(column) => [...document.querySelector('.sortable tbody').rows]
+  .map((row) => row.cells[column].innerText)"""
+
+
+def test_click_orders_the_rows_by_a_column(open_page, pages):
+    """R@1 best first, then worst first; the own row goes along, and the numbers of equal models keep their order."""
+    page = open_page(pages["published"])
+    before = page.evaluate(READ_COLUMN, 0)
+    heading = page.locator(".sortable").first.get_by_role("button", name="COCO 5K R@1", exact=True)
+    column = page.evaluate(
+        "[...document.querySelectorAll('.sortable th[scope=col]')].findIndex((one) => "
+        "one.innerText.replaceAll(/\\s+/g, ' ').trim() === 'COCO 5K R@1')"
+    )
+    heading.click()
+    values = [float(value) for value in page.evaluate(READ_COLUMN, column)]
+    assert values == sorted(values, reverse=True)
+    assert page.evaluate(READ_COLUMN, 0)[0] == "BLIP"
+    assert page.locator(".sortable [aria-sort=descending]").first.inner_text().startswith("COCO 5K")
+    heading.click()
+    assert [float(value) for value in page.evaluate(READ_COLUMN, column)] == values[::-1]
+    assert page.locator(".own th").first.inner_text() == "mine"
+    assert sorted(page.evaluate(READ_COLUMN, 0)) == sorted(before)
+    assert list_complaints(page) == []
+
+
+def test_models_without_a_value_come_last(open_page, pages):
+    page = open_page(pages["published"])
+    table = page.locator(".sortable").last
+    for _ in range(2):
+        table.get_by_role("button", name="RSUM").click()
+        values = table.evaluate("(table) => [...table.tBodies[0].rows].map((row) => row.cells[7].innerText)")
+        empty = [value == "\N{EM DASH}" for value in values]
+        assert empty == sorted(empty)
+        assert any(empty)
+
+
+def test_long_tables_are_25_rows_high(open_page, pages):
+    """Their headings stay in sight, and their notes stand below them, apart from the last row."""
+    measure = """() => [...document.querySelectorAll('.tall')].map((box) => {
+      box.scrollTop = 300;
+      const rows = [...box.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height);
+      const head = box.querySelector('thead th').getBoundingClientRect(), frame = box.getBoundingClientRect();
+      const note = box.nextElementSibling.getBoundingClientRect();
+      return [Math.floor((frame.height - head.height) / Math.min(...rows)), Math.round(head.top - frame.top),
+              Math.round(note.top - frame.bottom) >= 10];
+    })"""
+    page = open_page(pages["published"], width=1280)
+    tables = page.evaluate(measure)
+    assert len(tables) == 2
+    for rows, head, is_apart in tables:
+        assert 23 <= rows <= 26
+        assert (head, is_apart) == (0, True)
+    assert page.evaluate("document.documentElement.scrollHeight") < 5_000
+
+
+def test_sort_key_stays_in_sight_on_a_phone(open_page, pages):
+    """The name and the value by which rows are ordered, wherever the table is scrolled."""
+    measure = """(left) => {
+      const box = document.querySelector('.sortable').parentElement, frame = box.getBoundingClientRect();
+      box.scrollLeft = left;
+      const [name, key] = ['th[scope=row]', 'td.key-column']
+        .map((one) => box.querySelector(one).getBoundingClientRect());
+      return [name.left >= frame.left - 1, key.left >= name.right - 1, key.right <= frame.right + 1];
+    }"""
+    page = open_page(pages["published"], width=390)
+    for left in (0, 60, 10_000):
+        assert page.evaluate(measure, left) == [True, True, True]
 
 
 @pytest.mark.parametrize(("name", "least_texts"), [("report", 500), ("comparison", 100), ("published", 100)])

@@ -8,6 +8,7 @@ from cxc_eccv.comparison import join
 from cxc_eccv.comparison.published import eccv_caption_table, printed_table
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.report import Report
+from cxc_eccv.tables import RowOrder
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
@@ -154,3 +155,30 @@ def test_name_of_a_published_model_is_another_model():
 def test_report_on_other_data_is_refused(facts, message):
     with pytest.raises(InvalidOption, match=message):
         join(printed_table("cxc"), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})
+
+
+def test_rank_stands_in_a_sentence_above_the_table():
+    (table,) = join(eccv_caption_table(), {"mine": twin("SGR")}).all_tables()
+    assert table.lead == ["mine: 15th of 26 by ECCV Caption mAP@R, between SGR and PVSE K=1, hardest negatives."]
+    order = sorted(eccv_caption_table().scores_of(MAIN).items(), key=lambda item: -item[1])
+    assert [model for model, _ in order][13:15] == ["SGR", "PVSE K=1, hardest negatives"]
+    assert [str(table.rows[index][0]) for index in table.highlighted] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("plus", "sentence"),
+    [
+        (0.5, "mine: 1st of 26 by ECCV Caption mAP@R, above VSE infinity (WSL grid)."),
+        (-0.2, "mine: 26th of 26 by ECCV Caption mAP@R, below VinVL (zero-shot)."),
+    ],
+)
+def test_rank_at_an_end_has_one_neighbour(plus, sentence):
+    joined = join(eccv_caption_table(), {"mine": twin("SGR", plus)})
+    assert joined.describe_ranks() == [sentence]
+    assert sentence in joined.to_markdown()
+    assert sentence in " ".join(str(joined).split())
+
+
+def test_least_is_best_in_columns_of_ranks():
+    (table,) = join(printed_table("cxc"), {"mine": report({"cxc/t2t/median_rank": 2.5})}).all_tables()
+    assert table.order == RowOrder(2, frozenset({1, 2}))

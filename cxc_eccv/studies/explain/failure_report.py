@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,7 +162,6 @@ class FailureReport(ShownResult):
             "most": LISTED,
             "seed": self.seed,
             "script": Markup(script),  # noqa: S704 - our own file
-            "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             "images": uris,
             "absent": [] if uris is None else [file for file in files if file not in uris],
             "colours": COLOURS,

@@ -181,9 +181,9 @@ def test_keyboard_alone_completes_a_questionnaire(open_page, save, name):
     table = reading.answers
     assert path.name == f"answers-{asked.id}-Ann-B.jsonl"
     assert reading.unfinished == ()
-    assert [json.loads(own) for own in table["answer"].to_pylist()] == [expected for _, expected, _ in ANSWERED[name]]
-    assert [json.loads(own) for own in table["details"].to_pylist()] == [expected for _, _, expected in ANSWERED[name]]
-    assert set(table["worker"].to_pylist()) == {"ann b"}
+    assert [json.loads(own) for own in table["answer"].tolist()] == [expected for _, expected, _ in ANSWERED[name]]
+    assert [json.loads(own) for own in table["details"].tolist()] == [expected for _, _, expected in ANSWERED[name]]
+    assert set(table["worker"].tolist()) == {"ann b"}
     assert_quiet(page)
 
 
@@ -219,7 +219,7 @@ def test_phone_shows_progress_and_next_button(open_page, save, name):
         expect(page.locator("#next")).to_be_in_viewport()
         page.tap("#next")
     expect(page.locator("#save")).to_be_in_viewport()
-    assert read_answers([save(page, "#save")], [asked]).answers.num_rows == 6
+    assert len(read_answers([save(page, "#save")], [asked]).answers) == 6
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
@@ -309,14 +309,14 @@ def test_half_finished_file_can_be_completed_later(open_page, save):
     rest = "Finished sheets: 1 of 2. Unfinished sheets count once they are finished and saved again."
     assert page.inner_text("#message") == f"Saved answers: 4, in answers-{asked.id}-Ann.jsonl. {rest}"
     reading = read_answers([path], [asked])
-    assert (reading.answers.num_rows, reading.unfinished) == (3, (Unfinished(1, "ann", 1, 3),))
+    assert (len(reading.answers), reading.unfinished) == (3, (Unfinished(1, "ann", 1, 3),))
     press(page, "ArrowRight", "1", "Enter")
     assert page.inner_text("#message").startswith(rest)
     page.click("#message button")
     assert place(page) == "Sheet 2 of 2, question 2 of 3"
     press(page, "1")
     reading = read_answers([save(page)], [asked])
-    assert (reading.answers.num_rows, reading.unfinished) == (6, ())
+    assert (len(reading.answers), reading.unfinished) == (6, ())
 
 
 def test_sheets_of_one_question_are_one_list(open_page):
@@ -665,9 +665,9 @@ def test_mturk_worker_submits_two_hits(open_page, turk, tmp_path):
         writer.writeheader()
         writer.writerows(results)
     table = read_answers([tmp_path / "batch.csv"], [asked], "mturk").answers
-    assert table["answer"].to_pylist() == ["3.0", "2.0"] * 2
-    assert table["remark"].to_pylist() == ["Caf\u00e9 \U0001f600", ""] * 2
-    assert set(table["worker"].to_pylist()) == {"w1"}
+    assert table["answer"].tolist() == ["3.0", "2.0"] * 2
+    assert table["remark"].tolist() == ["Caf\u00e9 \U0001f600", ""] * 2
+    assert set(table["worker"].tolist()) == {"w1"}
     assert len(forms) == 2
 
 
