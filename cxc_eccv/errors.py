@@ -7,6 +7,7 @@
     │   ├── SourceMissing         a raw file is not on this machine and cannot be downloaded
     │   ├── HashMismatch          a raw file differs from the catalog's
     │   ├── DownloadFailed        the official address did not deliver the file
+    │   │   └── ServerUnreachable no connection to its server
     │   └── MalformedSource       a raw file breaks its format; names the place, what was found and expected
     ├── RunError                  a model's embeddings, scores or rankings
     │   ├── MalformedRun          unreadable, wrong dtype or shape, not finite, duplicated ids
@@ -59,6 +60,7 @@ __all__ = [
     "ReportRefused",
     "RunError",
     "RunTooShallow",
+    "ServerUnreachable",
     "SourceMissing",
     "TowerMissing",
     "UnknownIds",
@@ -134,6 +136,10 @@ class HashMismatch(DataError):
 
 class DownloadFailed(DataError):
     """The official address did not deliver the file."""
+
+
+class ServerUnreachable(DownloadFailed):
+    """The server of the official address, or the proxy to it, cannot be reached."""
 
 
 class MalformedSource(DataError):

@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from filelock import FileLock
@@ -26,11 +27,13 @@ from cxc_eccv.errors import (
     HashMismatch,
     InvalidOption,
     MalformedSource,
+    ServerUnreachable,
     SourceMissing,
     refuse_long_name,
 )
 from cxc_eccv.hashing import fingerprint, hash_content
 from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, Archive, Catalog, Entry, fingerprint_files, load_catalog
+from cxc_eccv.sources.connecting import CONNECT_SECONDS, refuse_unreachable
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.types.provenance import ModifiedFile
 
@@ -142,6 +145,9 @@ def fetch(
     archive = catalog.archives[entry.archive] if entry.archive else None
     try:
         return _download(entry, archive, cache_folder(), progress)
+    except ServerUnreachable as error:
+        obstacle = f"{error} (no network? `CXC_ECCV_DATA={SAMPLE}` works without)"
+        raise ServerUnreachable(_missing(entry, data_dir, obstacle)) from error
     except DownloadFailed as error:
         raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
 
@@ -268,9 +274,10 @@ def retrieve(
     *,
     progress: bool = False,
 ) -> None:
-    """Download a file to its place, in one step and with retries.
+    """Download a file to its place, in one step and with retries, which a server that cannot be reached does not get.
 
     Raises:
+        ServerUnreachable: there is no connection to the server.
         DownloadFailed: the server does not deliver the file.
         HashMismatch: it delivers another file than the one with this hash.
     """
@@ -278,14 +285,24 @@ def retrieve(
     import requests
     import urllib3
 
+    refuse_unreachable(url)
     pooch.get_logger().setLevel("WARNING")
     place = pooch.create(
         target.parent, "", registry={target.name: sha256}, urls={target.name: url}, retry_if_failed=RETRIES
     )
+    download = pooch.HTTPDownloader(progressbar=progress, timeout=(CONNECT_SECONDS, TIMEOUT))
+
+    def download_if_reachable(address: str, file: str, known: pooch.Pooch) -> None:
+        try:
+            download(address, file, known)
+        except (requests.exceptions.ProxyError, requests.ConnectTimeout) as error:  # which pooch would try again
+            raise ServerUnreachable(f"{urlsplit(address).hostname} cannot be reached") from error
+
     try:
-        place.fetch(target.name, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
+        place.fetch(target.name, downloader=download_if_reachable)
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise DownloadFailed(f"the server did not deliver it: {error}") from None
+        reason = getattr(error.args[0], "reason", None) if error.args else None  # without the pool of connections
+        raise DownloadFailed(f"the server did not deliver it: {reason or error}") from None
     except ValueError as error:
         raise HashMismatch(f"{url} delivered another file: {error}") from None
 

@@ -3,13 +3,15 @@
 import hashlib
 import io
 import threading
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
+from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource, ServerUnreachable
+from cxc_eccv.sources import connecting
 from cxc_eccv.sources.download import fetch, locate
 
 # pooch leaves the connection of a refused request to the garbage collector.
@@ -138,6 +140,52 @@ def test_lasting_fault_names_address_hash_and_place(site):
     for part in ["404", f"{site.address}/sts_val.csv", SHA256, str(site.folder / "cxc/sts_val.csv"), "--data-dir"]:
         assert part in str(caught.value)
     assert (len(site.requests), site.left()) == (4, [])
+
+
+NO_NETWORK = "cannot be reached (no network? `CXC_ECCV_DATA=sample` works without)."
+
+
+def test_no_network_is_one_sentence(site):
+    """And no request is made a second time, as nothing comes of it."""
+    site.catalog('[entries.sts_val]\nurl = "https://127.0.0.1:9/sts_val.csv"')
+    with pytest.raises(ServerUnreachable) as caught:
+        site.fetch()
+    first, second = str(caught.value).splitlines()[:2]
+    assert first.endswith(f"and 127.0.0.1 {NO_NETWORK}")
+    assert second == "  official address: https://127.0.0.1:9/sts_val.csv"
+    assert site.left() == []
+
+
+def test_silent_network_is_not_waited_for(site, monkeypatch):
+    never = threading.Event()
+    monkeypatch.setattr(connecting, "_connect", lambda *_: never.wait(20))
+    monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0.2)
+    site.catalog('[entries.sts_val]\nurl = "https://data.invalid/sts_val.csv"')
+    start = time.monotonic()
+    with pytest.raises(ServerUnreachable, match=r"data\.invalid cannot be reached"):
+        site.fetch()
+    assert time.monotonic() - start < connecting.CONNECT_SECONDS + 3
+    never.set()
+
+
+def test_proxy_is_asked_in_place_of_the_server(site, monkeypatch):
+    """Behind a proxy the names of servers may not be known."""
+    monkeypatch.setenv("https_proxy", f"127.0.0.1:{site.server.server_port}")
+    connecting.refuse_unreachable("https://data.invalid/sts_val.csv")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    with pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1 cannot be reached"):
+        connecting.refuse_unreachable("https://data.invalid/sts_val.csv")
+
+
+def test_proxy_that_refuses_is_asked_once(site, monkeypatch):
+    monkeypatch.setenv("https_proxy", site.address)
+    site.catalog('[entries.sts_val]\nurl = "https://data.invalid/sts_val.csv"')
+    asked = []
+    monkeypatch.setattr(Handler, "do_CONNECT", lambda handler: (asked.append(1), status(403)(handler)), raising=False)
+    with pytest.raises(ServerUnreachable) as caught:
+        site.fetch()
+    assert f"data.invalid {NO_NETWORK}" in str(caught.value)
+    assert len(asked) == 1
 
 
 def test_other_file_than_the_catalogs_is_refused(site):
