@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,9 +11,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 from commands import run_lines
 from pages import DOCS, PAGES, ROOT, blocks_of, name_of
+
+from cxc_eccv.cli.app import app
 
 STATIC = {"text", "bibtex", "html"}
 """Shown, not run; a text block right after code is its output."""
@@ -27,12 +31,39 @@ NOT_BUILT = {
 """Pages whose example loads what the sample alone does not give."""
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
+RUN_AT_NIGHT = {DOCS / "reference" / "cli.md"}
+"""The examples of every command's help, which other pages and tests/cli run in other forms; the next test reads them."""
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[pytest.mark.slow] * (path in RUN_AT_NIGHT)) for path in PAGES], ids=name_of
+)
 def test_the_blocks_of_a_page_run(path, workplace, request):
     unknown = {block.language for block in blocks_of(path)} - STATIC - PARSED.keys() - RUN
     assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
     if name_of(path) not in NOT_BUILT:
         run_page(path, request)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_command_line_takes_the_commands_of_a_page(path):
+    """Names of commands and options, and the types of their values; options of training are read by its parser."""
+    for block in blocks_of(path):
+        lines = block.text.replace("\\\n", " ").splitlines() if block.language == "sh" else []
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["cxc-eccv"] and "&&" not in words and "|" not in words:
+                parse_command(words[1:])
+
+
+def parse_command(words):
+    """Find the command in its groups, and parse its options without running it."""
+    command = typer.main.get_command(app)
+    program = typer.Context(command)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words[0]]
+        words = words[1:]
+    command.make_context("cxc-eccv", list(words), parent=program)
 
 
 def test_python_blocks_of_annotation_page_are_standalone():

@@ -91,11 +91,11 @@ def change(file, before, after):
     file.write_text(text.replace(before, after)[1:], encoding="utf-8")
 
 
-def run(copy, *arguments):
+def run(copy, *arguments, python=(sys.executable,)):
     """What a Python command prints in the copy, whose package it imports; it must succeed."""
     environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [*python, *arguments],
         capture_output=True,
         text=True,
         cwd=copy,
@@ -107,7 +107,7 @@ def run(copy, *arguments):
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
+def copy(tmp_path_factory, warm_python):
     """A copy of the repository to which all recipes were applied, and whose generators ran."""
     sys.path.append(str(ROOT / "tools"))
     from check_core import copy_tree
@@ -123,17 +123,20 @@ def copy(tmp_path_factory):
     for path, before, after in changes():
         change(folder / path, before, after)
     for generator in sorted((folder / "tools").glob("generate_*.py")):
-        run(folder, str(generator))
+        run(folder, str(generator), python=warm_python)
     return folder
 
 
 @pytest.fixture(scope="module")
-def found(copy, tmp_path_factory):
-    printed = run(copy, "tests/docs/added_declarations.py", str(tmp_path_factory.mktemp("added")))
+def found(copy, tmp_path_factory, warm_python):
+    script = "tests/docs/added_declarations.py"
+    printed = run(copy, script, str(tmp_path_factory.mktemp("added")), python=warm_python)
     return json.loads(printed.partition("FOUND")[2])
 
 
+@pytest.mark.slow
 def test_contracts_hold_with_every_recipe(copy):
+    """The other tests of this file find each addition where a contract would look for it."""
     printed = run(copy, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "tests/contracts", "-m", "not gpu")
     assert " passed" in printed.splitlines()[-1]
 

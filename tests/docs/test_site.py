@@ -70,7 +70,7 @@ def test_first_two_parts_have_few_pages():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The built site."""
+    """The built site, for slow tests: those above hold its navigation and links, test_generated_docs its pages."""
     folder = tmp_path_factory.mktemp("site")
     for package in ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers"):
         if importlib.util.find_spec(package) is None:
@@ -82,10 +82,12 @@ def site(tmp_path_factory):
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_reference_shows_docstrings(site):
     assert "Score a run on tasks" in (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_page_loads_nothing_from_elsewhere(site, open_page):
     page = open_page("")
     page.goto((site / "leaderboard" / "index.html").as_uri())
@@ -106,6 +108,7 @@ COVERED = """[...document.querySelectorAll('.language-sh')].flatMap((block) => {
 })"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_commands_fit_beside_the_copy_button(site, open_page, width):
     page = open_page("", width)

@@ -198,7 +198,7 @@ def check_case(case, name, parameters, depth):
 def test_bounds_of_ranks_are_those_of_all_labellings(name, parameters, levels):
     """Low, high and expected value, against the evaluation of each labelling from the scores themselves."""
     for seed in range(3):
-        check_case(draw_case(seed, levels=levels), name, parameters, depth=4)
+        check_case(draw_case(seed, n_items=7, levels=levels), name, parameters, depth=4)
         check_case(draw_case(seed, n_items=6, levels=levels), name, parameters, depth=6)
 
 
@@ -266,12 +266,12 @@ def test_items_tied_across_the_cut_may_be_positive():
 
 @pytest.mark.parametrize(("name", "parameters"), [("recall_at_k", {"k": 4}), ("mrr", {}), ("map_at_r", {})])
 def test_expected_value_does_not_depend_on_ids(name, parameters):
-    """Four items tie, not all of which are retrieved; the others count as wrong."""
+    """Four items tie, not all of which are retrieved; the others count as wrong. Every seventh of 720 orders."""
     scores = np.array([[9.0, 5, 5, 5, 5, 1]])
     positive = np.eye(1, 6, 5, dtype=bool)
     probabilities = np.array([[0.2, 0.1, 0.9, 0.5, 0.8, 0.0]])
     expected = set()
-    for order in itertools.permutations(range(6)):
+    for order in itertools.islice(itertools.permutations(range(6)), 0, None, 7):
         own = (array[:, list(order)] for array in (scores, positive, np.zeros((1, 6), bool)))
         case = Case(*own, np.zeros(1, int), probabilities[:, list(order)])
         retrieved = case.retrieved(parameters.get("k", 3))
