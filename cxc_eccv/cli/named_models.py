@@ -49,11 +49,11 @@ def is_first_process() -> bool:
 
 def load_runs(files: Sequence[Path], given: Sequence[str] | None) -> dict[str, Run]:
     """Name to run of each model, a file each; rankings that share no direction are those of one model."""
-    from cxc_eccv.runs.load import group_files, load_run
+    from cxc_eccv.runs.load import group_files, load_run, name_file
 
     groups = [paths for _, (paths, _) in group_files(files)]
     runs = [load_run(*paths) for paths in groups]
-    names = list(given or (run.model or paths[0].stem for run, paths in zip(runs, groups, strict=True)))
+    names = list(given or (run.model or name_file(paths[0]) for run, paths in zip(runs, groups, strict=True)))
     if not given and len(set(names)) < len(names):
         names = [str(paths[0]) for paths in groups]
     if not all(name.strip() for name in names) or not len(runs) == len(names) == len(set(names)):

@@ -32,6 +32,7 @@ from cxc_eccv.hub.checks import Benchmark, check_same_files, checked_report, rea
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import EVAL_YAML, LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.report import Report
+from cxc_eccv.runs.load import name_file
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import visible
 from cxc_eccv.wording import CHECK_FIRST
@@ -185,7 +186,7 @@ def plan_submission(path: str | Path, model: str, dataset: str, options: SubmitO
 
 def _is_of_another(report: Report, repository: str) -> bool:
     """Whether a report names a model, or is of a file, that is not called like the repository of a model."""
-    name = report.provenance.model or Path(report.provenance.run.file or "").stem
+    name = report.provenance.model or name_file(Path(report.provenance.run.file or ""))
     return bool(name) and name.casefold() not in (repository.casefold(), repository.rpartition("/")[2].casefold())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import warnings
@@ -21,7 +22,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.hashing import hash_file
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
-from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun, make_lists, narrow_ids
 from cxc_eccv.runs.report_folder import find_files
 from cxc_eccv.runs.run import CORPUS, MODEL, EmbeddingsRun, ScoresRun, make_scores, parse_json, refuse_unreadable
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
@@ -31,9 +32,15 @@ Run = EmbeddingsRun | ScoresRun | RankingsRun
 """A model's results."""
 
 RUN_FORMATS = (
-    ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "
-    "loaded"
+    ".npz or .safetensors (embeddings), .npz (scores), .json, .json.gz, .parquet or .trec (rankings); pickled objects "
+    "are never loaded"
 )
+
+GZIP = ".gz"
+TEXT_FORMATS = (".json", ".trec", ".run", ".txt")
+"""Formats that are read gzipped too."""
+
+JSON_FORMS = '{"i2t": {query id: [item ids]}, "t2i": {...}}, or {query id: {item id: score}} in place of the lists'
 
 DIRECTION_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
 
@@ -55,7 +62,8 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
     ==============  ==============================================================================================
     embeddings      ``.npz``, ``.safetensors``: image_ids, image_embeddings, caption_ids, caption_embeddings
     scores          ``.npz``: image_ids (N,), caption_ids (M,), scores (N, M)
-    rankings        ``.json``: {"i2t": {query id: [item ids]}, "t2i": {...}}, or one direction to a file
+    rankings        ``.json``, ``.json.gz``: {"i2t": {query id: [item ids]}, "t2i": {...}}, or one direction to a file
+    scored items    the same files with {query id: {item id: score}}, the higher the better
     rankings        ``.parquet``: query_id, direction, rank, item_id (and score), or query_id, direction, item_ids
     rankings        ``.trec``, ``.run``, ``.txt``: query Q0 item rank score tag, one direction to a file
     ==============  ==============================================================================================
@@ -87,15 +95,31 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
         raise InvalidOption("load_run needs a file")
     for path in files:
         refuse_unreadable(path)
-        if path.suffix.lower() not in {".npz", ".safetensors", *RANKING_READERS}:
+        if _find_format(path) not in {".npz", ".safetensors", *RANKING_READERS}:
             raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {RUN_FORMATS}")
-    if all(path.suffix.lower() in RANKING_READERS for path in files):
+    if all(map(_holds_rankings, files)):
         return _load_rankings(files, direction)
     if len(files) > 1:
         raise InvalidOption(f"got {len(files)} files, but only rankings may have several, one direction each")
     if direction is not None:
         raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
     return _load_arrays(files[0])
+
+
+def _find_format(path: Path) -> str:
+    """The suffix of a file, or of the text that a gzipped file holds."""
+    suffix = path.suffix.lower()
+    packed = Path(path.stem).suffix.lower()
+    return packed if suffix == GZIP and packed in TEXT_FORMATS else suffix
+
+
+def _holds_rankings(path: Path) -> bool:
+    return _find_format(path) in RANKING_READERS
+
+
+def name_file(path: Path) -> str:
+    """The name of a run's file without its suffixes."""
+    return Path(path.stem).stem if path.suffix.lower() == GZIP else path.stem
 
 
 def group_files(
@@ -108,7 +132,7 @@ def group_files(
     for the direction.
     """
     paths = list(chain.from_iterable(map(find_files, files)))
-    rankings = [path for path in paths if path.suffix.lower() in RANKING_READERS]
+    rankings = list(filter(_holds_rankings, paths))
     if directions and not rankings:
         raise InvalidOption(f"{paths[0]}: a direction is for rankings; leave it out")
     stated: dict[Path, str | None] = {}
@@ -143,18 +167,16 @@ def _repeats_direction(rankings: Sequence[Path], stated: Mapping[Path, str | Non
 
 def _strip_direction(path: Path) -> str:
     """The name of a rankings file without its direction, or that of another file."""
-    name = (
-        DIRECTION_IN_NAME.sub("", path.stem.lower()).strip("_-. ")
-        if path.suffix.lower() in RANKING_READERS
-        else path.stem
-    )
-    return name or path.stem
+    name = name_file(path)
+    if _holds_rankings(path):
+        return DIRECTION_IN_NAME.sub("", name.lower()).strip("_-. ") or name
+    return name
 
 
 def _find_directions(path: Path, direction: str | None) -> list[str]:
     """The directions in a rankings file; TREC runs have only one, which needs no reading."""
     refuse_unreadable(path)
-    read = RANKING_READERS[path.suffix.lower()]
+    read = RANKING_READERS[_find_format(path)]
     return [_find_direction(path, direction)] if read is _read_trec else [*read(path, direction)]
 
 
@@ -169,7 +191,7 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
     lists: dict[str, RankedLists] = {}
     directions = [direction] if direction is None or isinstance(direction, str) else direction
     for path, of_path in zip(files, _give_each(directions, files), strict=True):
-        for name, rankings in RANKING_READERS[path.suffix.lower()](path, of_path).items():
+        for name, rankings in RANKING_READERS[_find_format(path)](path, of_path).items():
             if name in lists:
                 where = f"{lists[name].place} and {rankings.place}"
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
@@ -208,32 +230,37 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
 
 
 def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
-    """Direction to its rankings; query ids are JSON keys, so strings of digits."""
+    """Direction to its rankings; ids that are JSON keys are strings of digits."""
     content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
-        raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
-    sha256 = hash_file(path)
+        raise MalformedRun(f"{path}: holds {kind}; need {JSON_FORMS}")
     if any(key.isdecimal() for key in content):
-        only = _find_direction(path, direction)
-        return {only: RankedLists.of(content, f"{path}, {only}", path=path, sha256=sha256)}
+        content = {_find_direction(path, direction): content}
+    else:
+        refuse_unknown_directions(content, str(path))
+        if direction is not None:
+            raise InvalidOption(f"{path}: names its directions ({', '.join(content)}); leave out direction")
+    return make_lists(content, path=path, sha256=hash_file(path))
+
+
+def refuse_unknown_directions(content: Mapping[Any, object], where: str) -> None:
+    """Raise MalformedRun for a key that is no direction, where no key is a query id."""
     unknown = [key for key in content if key not in DIRECTIONS]
     if unknown:
         raise MalformedRun(
-            f"{path}: key {unknown[0]!r} is neither a direction ({', '.join(DIRECTIONS)}) nor a query id; use the "
-            "COCO ids of images and captions"
+            f"{where}: key {shorten(unknown[0])} is neither a direction ({', '.join(DIRECTIONS)}) nor a query id; use "
+            "the COCO ids of images and captions, which are the last number in the names of COCO's files"
         )
-    if direction is not None:
-        raise InvalidOption(f"{path}: names its directions ({', '.join(content)}); leave out direction")
-    rankings = {}
-    for name, lists in content.items():
-        rankings[name] = RankedLists.of(lists, f"{path}, {name}", path=path, sha256=sha256)
-    return rankings
 
 
 def _read_text(path: Path) -> str:
     with refuse_damaged_run(path):
-        text = path.read_text(encoding="utf-8")
+        if path.suffix.lower() == GZIP:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                text = file.read()
+        else:
+            text = path.read_text(encoding="utf-8")
     if not text.strip():
         raise MalformedRun(f"{path}: is empty; save it again")
     return text
@@ -418,11 +445,12 @@ def _find_direction(path: Path, direction: str | None) -> str:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)
         return direction
-    named = set(DIRECTION_IN_NAME.findall(path.stem.lower()))
+    name = name_file(path)
+    named = set(DIRECTION_IN_NAME.findall(name.lower()))
     if len(named) != 1:
         raise MalformedRun(
             f"{path}: does not say which direction its rankings have. Name the file after it, as in "
-            f"{path.stem}_i2t{path.suffix}, or give the direction: evaluate --direction i2t, "
+            f"{name}_i2t{path.name.removeprefix(name)}, or give the direction: evaluate --direction i2t, "
             "load_run(..., direction='i2t')"
         )
     return str(named.pop())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +29,14 @@ LISTS_AT_ONCE = 256
 
 ITEMS_AT_ONCE = 2**18
 """Items that are checked together, which fit the processor's cache."""
+
+RankingDict = Mapping[Any, ArrayLike] | Mapping[Any, Mapping[Any, float]]
+"""Query id to ranked item ids, best first; or query id to item id to score."""
+
+RowReader = Callable[[Any, str, Callable[[object], int]], tuple[NDArray[Any], FloatArray]]
+"""Function of a query's list or dict, of what messages call it, and of a reader of keys, to items and scores."""
+
+RANKING_FORMS = "a dict of query id to ranked item ids, best first, or to {item id: score}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,27 +71,48 @@ class RankedLists:
     @classmethod
     def of(
         cls,
-        lists: Mapping[Any, ArrayLike],
+        lists: RankingDict,
         place: str = "rankings",
         *,
         path: Path | None = None,
         sha256: str | None = None,
     ) -> RankedLists:
-        """Lists from a dict whose keys are query ids, integers or digits; ``path`` and ``sha256`` are of their file."""
+        """Lists from a dict of query id to ranked item ids, best first, or to a dict of item id to score.
+
+        Keys are integers or digits, higher scores are better; ``path`` and ``sha256`` are of the file of the dict.
+
+        Example:
+            >>> RankedLists.of({7: {30: 0.25, 10: 0.75}}).items.tolist(), RankedLists.of({7: [10, 30]}).items.tolist()
+            ([10, 30], [10, 30])
+        """
         if not isinstance(lists, Mapping):
-            raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
+            raise MalformedRun(f"{place}: is a {type(lists).__name__}; give {RANKING_FORMS}")
         if not lists:
-            raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
-        queries = np.array([_read_query_id(key, place) for key in lists], dtype=np.int64)
+            raise MalformedRun(f"{place}: holds no query; give {RANKING_FORMS}")
+        queries = np.array([_read_id(key, f"{place}: query id") for key in lists], dtype=np.int64)
+        read_row: RowReader = _sort_by_score if _has_scores(lists, place) else _read_list
         named = zip(queries.tolist(), lists.values(), strict=True)
         lengths: list[int] = []
-        parts = []
+        items: list[NDArray[Any]] = []
+        scores: list[FloatArray] = []
+        read_item = lru_cache(maxsize=None, typed=True)(partial(_read_id, what=f"{place}: item id"))
         while batch := list(itertools.islice(named, LISTS_AT_ONCE)):
-            rows = [whole_ids(row, f"{place}: the ranking of query {query}") for query, row in batch]
-            lengths += [row.size for row in rows]
-            parts.append(narrow_ids(np.concatenate(rows)))
-        indptr = np.append(0, np.cumsum(lengths))
-        return cls(queries, indptr, np.concatenate(parts), path=path, sha256=sha256, place=place)
+            rows = []
+            for query, row in batch:
+                row_items, row_scores = read_row(row, f"{place}: the ranking of query {query}", read_item)
+                lengths.append(row_items.size)
+                rows.append(row_items)
+                scores.append(row_scores)
+            items.append(narrow_ids(np.concatenate(rows)))
+        return cls(
+            query_ids=queries,
+            indptr=np.append(0, np.cumsum(lengths)),
+            items=np.concatenate(items),
+            scores=np.concatenate(scores) if read_row is _sort_by_score else None,
+            path=path,
+            sha256=sha256,
+            place=place,
+        )
 
     @property
     def depths(self) -> IntArray:
@@ -120,15 +151,73 @@ class RankedLists:
             )
 
 
-def _read_query_id(key: object, place: str) -> int:
+def _has_scores(lists: Mapping[Any, object], place: str) -> bool:
+    """Whether every query has a dict of scores, not a list; raises MalformedRun for a mixture."""
+    examples: dict[bool, object] = {}
+    for query, row in lists.items():
+        examples.setdefault(isinstance(row, Mapping), query)
+    if len(examples) == 2:
+        raise MalformedRun(
+            f"{place}: query {examples[True]} has a dict of scores, query {examples[False]} has none; give every query "
+            "a dict of scores, or every query a list of item ids"
+        )
+    return True in examples
+
+
+def _read_id(key: object, what: str) -> int:
+    """An id that is a key of a dict, an integer or digits; JSON has no other keys than text."""
     is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if is_number or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= MOST_DIGITS):
         number = int(str(key))
         if abs(number) <= LARGEST_ID:
             return number
     raise MalformedRun(
-        f"{place}: query id {shorten(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
+        f"{what} {shorten(key)} is not a whole number of 64 bits; use the COCO ids of images and captions, which are "
+        "the last number in the names of COCO's files"
     )
+
+
+def _read_list(row: ArrayLike, owner: str, _: Callable[[object], int]) -> tuple[NDArray[Any], FloatArray]:
+    """The items of a ranked list, and no scores."""
+    return whole_ids(row, owner), np.empty(0)
+
+
+def _sort_by_score(
+    row: Mapping[object, object], owner: str, read_item: Callable[[object], int]
+) -> tuple[NDArray[Any], FloatArray]:
+    """The items of a dict of scores and their scores, which descend."""
+    items = np.fromiter(map(read_item, row), dtype=np.int64, count=len(row))
+    scores = _read_scores(row.values(), owner, items)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise MalformedRun(
+            f"{owner} gives item {items[bad[0]]} the score {scores[bad[0]]}. Leave out the items that were not scored, "
+            "so that the ranking counts as cut short; else give finite scores."
+        )
+    order = np.argsort(-scores, kind="stable")
+    return items[order], scores[order]
+
+
+def _read_scores(values: Iterable[object], owner: str, items: IntArray) -> FloatArray:
+    """(P,) numbers, also of NumPy or of tensors without axes."""
+    numbers = list(values)
+    kinds = set(map(type, numbers))
+    if bool in kinds or not all(issubclass(kind, Real) for kind in kinds):
+        numbers = list(map(_unpack_scalar, numbers))
+        for item, value in zip(items.tolist(), numbers, strict=True):
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise MalformedRun(
+                    f"{owner} gives item {item} the score {shorten(value)}; a score is one number, higher is better"
+                )
+    try:
+        return np.array(numbers, dtype=np.float64)
+    except OverflowError:
+        raise MalformedRun(f"{owner} has a score beyond float64; scale the scores") from None
+
+
+def _unpack_scalar(value: Any) -> object:  # noqa: ANN401 - whatever the dict holds
+    """The number in an array or a tensor without axes; anything else unchanged."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def narrow_ids(ids: NDArray[Any]) -> NDArray[Any]:
@@ -195,26 +284,28 @@ class RankingsRun(AnyRun):
     @classmethod
     def from_dicts(
         cls,
-        i2t: Mapping[Any, ArrayLike] | None = None,
-        t2i: Mapping[Any, ArrayLike] | None = None,
+        i2t: RankingDict | None = None,
+        t2i: RankingDict | None = None,
         *,
-        t2t: Mapping[Any, ArrayLike] | None = None,
-        i2i: Mapping[Any, ArrayLike] | None = None,
+        t2t: RankingDict | None = None,
+        i2i: RankingDict | None = None,
     ) -> RankingsRun:
         """Build a run from dicts, the first two as for ``compute_all_metrics`` of the eccv_caption package.
 
+        A dict has ranked item ids for every query, best first, or ``{item id: score}``, higher is better.
+
         Args:
-            i2t: image id to ranked caption ids, best first.
-            t2i: caption id to ranked image ids.
-            t2t: caption id to ranked caption ids, without the query itself.
-            i2i: image id to ranked image ids, without the query itself.
+            i2t: image id to ranked caption ids, or to scores of captions.
+            t2i: caption id to ranked image ids, or to scores of images.
+            t2t: the same of captions for captions; the query itself is left out.
+            i2i: the same of images for images.
 
         Raises:
-            MalformedRun: an argument is not a dict or is empty, a key or item is not an integer, or a list repeats an
-                item.
+            MalformedRun: an argument is not a dict or is empty, a key or item is not an integer, a list repeats an
+                item, a score is not finite, or lists and scores are mixed.
         """
         dicts = {"i2t": i2t, "t2i": t2i, "t2t": t2t, "i2i": i2i}
-        return cls({name: RankedLists.of(lists, name) for name, lists in dicts.items() if lists is not None})
+        return cls(make_lists({name: given for name, given in dicts.items() if given is not None}))
 
     @property
     def path(self) -> Path | None:
@@ -273,6 +364,25 @@ class RankingsRun(AnyRun):
             images=images,
             captions=captions,
         )
+
+
+def make_lists(
+    dicts: Mapping[str, RankingDict], *, path: Path | None = None, sha256: str | None = None
+) -> dict[str, RankedLists]:
+    """Direction to its lists, from dicts in one form; ``path`` and ``sha256`` are of their file."""
+    lists: dict[str, RankedLists] = {}
+    for direction, given in dicts.items():
+        place = direction if path is None else f"{path}, {direction}"
+        lists[direction] = RankedLists.of(given, place, path=path, sha256=sha256)
+    with_scores = [direction for direction in lists if lists[direction].scores is not None]
+    without = [direction for direction in lists if lists[direction].scores is None]
+    if with_scores and without:
+        where = "the dicts" if path is None else path
+        raise MalformedRun(
+            f"{where}: {with_scores[0]} has scores, {without[0]} has lists without scores; give both directions in one "
+            "form"
+        )
+    return lists
 
 
 def write_rankings(path: Path, run: RankingsRun) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,16 +79,12 @@ def refuse_unreadable(path: Path) -> None:
 
 
 def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
-    """The value of a JSON text with whole numbers and without repeated keys."""
+    """The value of a JSON text with finite numbers and without repeated keys."""
     try:
         with refuse_damaged_run(path):
-            return decode_json(text, parse_float=_refuse_float)
+            return decode_json(text)
     except JsonFault as fault:
         raise MalformedRun(f"{path}: {fault}; correct it, or save it again") from None
-
-
-def _refuse_float(number: str) -> NoReturn:
-    raise JsonFault("", f"the number {number:.40}", "whole numbers, the COCO ids")
 
 
 def record_path(path: Path) -> Path:

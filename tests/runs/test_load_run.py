@@ -1,7 +1,9 @@
 """load_run: every form is told apart, read into the same run, and refused where it does not say enough."""
 
 import dataclasses
+import gzip
 import json
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
+from cxc_eccv.runs.load import group_files
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.provenance import ItemFacts
@@ -80,7 +83,45 @@ def write_trec(folder):
     return [folder / "run.i2t.trec", folder / "run.t2i.trec"]
 
 
-FORMS = [write_json, write_two_json, write_long_parquet, write_from_zero, write_listed_parquet, write_trec]
+def gzip_files(paths):
+    """The same files, gzipped."""
+    packed = [path.with_name(f"{path.name}.gz") for path in paths]
+    for path, to in zip(paths, packed, strict=True):
+        to.write_bytes(gzip.compress(path.read_bytes()))
+    return packed
+
+
+def write_gzipped_json(folder):
+    return gzip_files(write_two_json(folder))
+
+
+def write_gzipped_trec(folder):
+    return gzip_files(write_trec(folder))
+
+
+def with_scores(lists):
+    """The dicts of scores that have this order, their items in another one."""
+    return {
+        query: {item: 1 / (1 + rank) for rank, item in sorted(enumerate(row, 1))[::-1]} for query, row in lists.items()
+    }
+
+
+def write_scored_json(folder):
+    (folder / "run.json").write_text(json.dumps({"i2t": with_scores(I2T), "t2i": with_scores(T2I)}))
+    return [folder / "run.json"]
+
+
+FORMS = [
+    write_scored_json,
+    write_gzipped_json,
+    write_gzipped_trec,
+    write_json,
+    write_two_json,
+    write_long_parquet,
+    write_from_zero,
+    write_listed_parquet,
+    write_trec,
+]
 
 
 @pytest.mark.parametrize("write", FORMS)
@@ -97,11 +138,38 @@ def test_every_form_of_rankings_holds_the_same(write, tmp_path):
     assert len(facts.directions["t2i"].sha256) == 64
 
 
-@pytest.mark.parametrize("write", [write_trec, lambda folder: write_long_parquet(folder, drop=())])
+@pytest.mark.parametrize(
+    "write", [write_trec, write_gzipped_trec, write_scored_json, lambda folder: write_long_parquet(folder, drop=())]
+)
 def test_scores_come_along(write, tmp_path):
     lists = load_run(*write(tmp_path)).lists["i2t"]
-    assert lists.query_ids.tolist() == [4, 5]
-    np.testing.assert_allclose(lists.scores, [1 / 2, 1 / 3, 1 / 2, 1 / 3, 1 / 4])
+    scores = dict(zip(lists.query_ids.tolist(), np.split(lists.scores, lists.indptr[1:-1]), strict=True))
+    np.testing.assert_allclose(scores[4], [1 / 2, 1 / 3])
+    np.testing.assert_allclose(scores[5], [1 / 2, 1 / 3, 1 / 4])
+
+
+@pytest.mark.parametrize(
+    "score", [int, np.float16, np.int64, np.array, Fraction], ids=["int", "float16", "int64", "0-d array", "fraction"]
+)
+def test_scores_may_be_any_numbers(score):
+    lists = RankedLists.of({"5": {"30": score(1), np.int32(10): score(3), 20: score(2)}})
+    assert lists.items.tolist() == [10, 20, 30]
+    assert lists.scores.tolist() == [3.0, 2.0, 1.0]
+
+
+def test_scores_of_tensors_are_read():
+    torch = pytest.importorskip("torch")
+    row = {7: torch.tensor(0.25, dtype=torch.bfloat16), 8: torch.tensor(0.5, requires_grad=True)}
+    assert RankedLists.of({1: row}).scores.tolist() == [0.5, 0.25]
+
+
+def test_gzipped_files_of_models_are_told_apart(tmp_path):
+    paths = gzip_files(write_two_json(tmp_path))
+    ((name, (files, _)),) = group_files(paths)
+    assert (name, files) == ("clip", tuple(paths))
+    other = tmp_path / "blip_i2t.json.gz"
+    other.write_bytes(paths[0].read_bytes())
+    assert [name for name, _ in group_files([*paths, other])] == ["clip", "blip"]
 
 
 def test_dicts_take_what_users_have():

@@ -1,5 +1,6 @@
 """Refusals of runs: a table per kind, of what is given and what the message says."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -195,8 +196,22 @@ TEXTS = [
     ("run.json", f'{{"i2t": {{"{2**70}": [1]}}}}', "not a whole number of 64 bits"),
     ("run.json", '{"i2t": {"%s": [7]}}' % ("7" * 5000), "not a whole number of 64 bits"),
     ("run.json", '{"i2t": {"5": [true, 7]}}', r"ranking of query 5 is \[True, 7\]"),
-    ("run.json", '{"i2t": {"5": [1.0]}}', "found the number 1.0, expected whole numbers"),
-    ("run.json", '{"i2t": {"5": [1e3]}}', "found the number 1e3, expected whole numbers"),
+    ("run.json", '{"i2t": {"5": [1.0]}}', r"ranking of query 5 is \[1\.0\]; need a list of whole-number ids"),
+    ("run.json", '{"i2t": {"5": [1e3]}}', r"ranking of query 5 is \[1000\.0\]; need a list of whole-number ids"),
+    ("run.json", '{"i2t": {"5": {"7": NaN}}}', "found NaN, expected finite numbers"),
+    ("run.json", '{"i2t": {"5": {"7": 1e400}}}', "gives item 7 the score inf. Leave out"),
+    ("run.json", '{"i2t": {"5": {"7": %s}}}' % ("7" * 400), "a score beyond float64"),
+    ("run.json", '{"i2t": {"5": {"7": "0.5"}}}', "gives item 7 the score '0.5'; a score is one number"),
+    ("run.json", '{"i2t": {"5": {"7": true}}}', "gives item 7 the score True; a score is one number"),
+    ("run.json", '{"i2t": {"5": {"7": null}}}', "gives item 7 the score None"),
+    ("run.json", '{"i2t": {"5": {"7": [0.5]}}}', r"gives item 7 the score \[0.5\]"),
+    ("run.json", '{"i2t": {"5": {"7": 0.5, "07": 0.4}}}', "lists item 7 twice, at ranks 1 and 2"),
+    ("run.json", '{"i2t": {"5": {}}}', "ranking of query 5 is empty"),
+    ("run.json", '{"i2t": {"5": {"cat.jpg": 0.5}}}', "item id 'cat.jpg' is not a whole number"),
+    ("run.json", '{"i2t": {"5": {"7": 0.5}, "6": [7]}}', "query 5 has a dict of scores, query 6 has none"),
+    ("run.json", '{"i2t": {"5": {"7": 0.5}}, "t2i": {"7": [5]}}', "i2t has scores, t2i has lists without scores"),
+    ("run.json", '{"5": {"7": 0.5}}', "does not say which direction.*run_i2t.json, .*--direction i2t"),
+    ("run.json", '{"COCO_val2014_000000000042.jpg": {"7": 0.5}}', "the last number in the names of COCO's files"),
     ("run.json", '{"i2t": {"5": [NaN]}}', "found NaN, expected finite numbers"),
     ("run.json", '{"i2t": {"5": [1], "5": [2]}}', "key '5': found it twice"),
     ("run.json", '{"i2t": {"5": [1], "05": [2]}}', "id 5 is in rows 0 and 1"),
@@ -214,6 +229,17 @@ TEXTS = [
     ("i2t.trec", "1 Q0 2 2 0.5 x\n1 Q0 3 3 0.5 x", r"ranks of query 1 begin \[2, 3\]"),
     ("i2t.trec", "1 Q0 2 1 0.5 x\n1 Q0 2 2 0.5 x", "lists item 2 twice, at ranks 1 and 2"),
 ]
+
+
+def test_damaged_gzip_is_refused(tmp_path):
+    path = tmp_path / "run.json.gz"
+    whole = gzip.compress(b'{"i2t": {"5": {"7": 0.5}}}')
+    assert load_run(write(path, whole)).lists["i2t"].scores.tolist() == [0.5]
+    for damaged in (b"{}", whole[:-9], whole[:15] + b"0" + whole[16:]):
+        with pytest.raises(MalformedRun, match=r"incomplete or damaged data.*save it again"):
+            load_run(write(path, damaged))
+    with pytest.raises(MalformedRun, match=r"unknown format '.gz'"):
+        load_run(write(tmp_path / "run.parquet.gz", whole))
 
 
 @pytest.mark.parametrize(("name", "text", "message"), TEXTS)
@@ -263,6 +289,17 @@ def ranked(scores):
 
 
 IN_PYTHON = [
+    (
+        lambda: RankingsRun.from_dicts({5: {7: float("nan")}}),
+        MalformedRun,
+        "query 5 gives item 7 the score nan. Leave out the items that were not scored",
+    ),
+    (lambda: RankingsRun.from_dicts({5: {7: np.True_}}), MalformedRun, "the score True; a score is one number"),
+    (lambda: RankingsRun.from_dicts({5: {7: np.ones(2)}}), MalformedRun, "a score is one number"),
+    (lambda: RankingsRun.from_dicts({5: {7.5: 1.0}}), MalformedRun, "item id 7.5 is not a whole number"),
+    (lambda: RankingsRun.from_dicts({5: [(7, 1)]}), MalformedRun, "need a list of whole-number ids"),
+    (lambda: RankingsRun.from_dicts("run.json"), MalformedRun, "i2t: is a str; give a dict of query id"),
+    (lambda: RankingsRun.from_dicts({5: {7: 1.0}}, {7: [5]}), MalformedRun, "the dicts: i2t has scores, t2i has lists"),
     (lambda: RankingsRun.from_dicts({5: [True, 7]}), MalformedRun, "need a list of whole-number ids"),
     (lambda: RankingsRun.from_dicts({5: (7, np.True_)}), MalformedRun, "need a list of whole-number ids"),
     (lambda: RankingsRun.from_dicts({5: [False]}), MalformedRun, "need a list of whole-number ids"),
