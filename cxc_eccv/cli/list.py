@@ -21,6 +21,9 @@ Facts: TypeAlias = Mapping[str, str | Sequence[str] | None]
 
 SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|References|Examples?|See Also):", re.MULTILINE)
 
+NOT_IN_EDITION = "not in edition"
+"""The state of a file that other data have, and these do not."""
+
 
 def list_all(
     name: Annotated[
@@ -37,7 +40,7 @@ def list_all(
     ```
 
     A source of labels says which images and captions match. A raw file is `in mirror` (in --data-dir), `present` (in
-    the cache), `to download`, `user-provided`, or `not in edition`.
+    the cache), `to download`, or `user-provided`. On the sample, only its own files are listed.
     """
     from cxc_eccv.sources.download import find_catalog
 
@@ -51,7 +54,14 @@ def list_all(
     }
     if name is None or name in titles:
         for group in titles if name is None else [name]:
-            _print_items(titles[group], LISTERS[group]())
+            items = LISTERS[group]()
+            present = {name: item for name, item in items.items() if item.state != NOT_IN_EDITION}
+            _print_items(titles[group], present)
+            if len(present) < len(items):
+                say(
+                    f"{len(items) - len(present)} other files are not part of the {edition} edition.\n"
+                    "To see them, leave out --data-dir and CXC_ECCV_DATA.\n"
+                )
         say("cxc-eccv list NAME shows everything about one of them.")
         return
     every = {group: items() for group, items in LISTERS.items()}

@@ -16,7 +16,7 @@ from cxc_eccv.report import Report
 from cxc_eccv.report.console import render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.sources.download import find_catalog
+from cxc_eccv.sources.download import find_catalog, state
 from cxc_eccv.sts import StsReport
 from cxc_eccv.sts.correlations import Row
 from cxc_eccv.tables import Table, tables_to_console
@@ -96,15 +96,18 @@ GROUPS = ("tasks", "metrics", "configs", "sources")
 
 @pytest.mark.parametrize("width", [None, 60, 80])
 def test_list_has_a_fitting_line_per_item(run, width):
-    every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *find_catalog("sample").entries]
+    files = [name for name, entry in find_catalog("sample").entries.items() if state(entry, "sample") == "in mirror"]
+    every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *files]
     _, out, _ = run("list", "--data-dir", "sample", width=width)
     lines = out.splitlines()
     assert max(map(len, lines)) <= (width or 200)
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(every)
-    assert lines.count("") == 5  # one below each group
+    assert lines.count("") == 6  # one below each group, and below the count of other files
     groups = [run("list", group, "--data-dir", "sample", width=width)[1] for group in GROUPS]
     assert out.startswith("".join(group.partition("cxc-eccv list NAME")[0] for group in groups))
-    assert any(line.split()[:4] == ["instances_karpathy_val", "not", "in", "edition"] for line in lines)
+    n_others = len(find_catalog("sample").entries) - len(files)
+    assert lines.count(f"{n_others} other files are not part of the sample edition.") == 1
+    assert "not in edition" not in out
 
 
 def test_list_shows_and_wraps_all_facts_of_items(run):
