@@ -27,7 +27,7 @@ from cxc_eccv.runs import RankingsRun, Run, ScoresRun
 from cxc_eccv.runs.embeddings import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.runs.run import MODEL
-from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
+from cxc_eccv.types import CROSS_MODAL, Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.model_options import DEFAULT_ENCODING, PAIR_SCORES, Encoding
@@ -368,6 +368,9 @@ def find_candidates(run: Run, image_ids: IntArray, caption_ids: IntArray, top_k:
                 f"the run to re-rank lacks {missing.size} of {wanted.size} {side}, the first: {missing[0]}. Encode "
                 "them too, or name the split from which it was made."
             )
+    lacking = [why for why in map(run.why_not, CROSS_MODAL) if why is not None]
+    if lacking:
+        raise InvalidOption(f"both directions are re-ranked, but {lacking[0]}; give embeddings or scores of both")
     ids = {"i2t": (image_ids, caption_ids), "t2i": (caption_ids, image_ids)}
     readers = {direction: [TopRows(Judgments.empty(*pair), top_k)] for direction, pair in ids.items()}
     ranked(run).rank_all({}, readers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.runs import Run
+from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import SIDES, IntArray, find_positions
 
@@ -95,10 +95,17 @@ def _describe_captions_as_images(run: Run, split: Split) -> tuple[str, str]:
 
 def _keep_one_row(run: Run, owners: str) -> str:
     """The Python that keeps the first row of every image; empty for rankings, which have no rows of images."""
-    array = {"embeddings": "image_embeddings", "scores": "scores"}.get(run.kind)
-    if array is None:
+    if isinstance(run, EmbeddingsRun):
+        lines = ["image_embeddings = image_embeddings[rows]"]
+    elif isinstance(run, ScoresRun):
+        lines = ["scores = scores[rows]"]
+    elif isinstance(run, DirectionScoresRun):
+        places = {"i2t": "[rows]", "t2i": "[:, rows]"}
+        lines = [f"scores_{name} = scores_{name}{places[name]}" for name in run.matrices]
+    else:
         return ""
-    return f"import numpy as np; image_ids, rows = np.unique({owners}, return_index=True); {array} = {array}[rows]"
+    first = f"import numpy as np; image_ids, rows = np.unique({owners}, return_index=True)"
+    return "; ".join([first, *lines])
 
 
 def _title(split: Split) -> str:

@@ -32,7 +32,7 @@ from cxc_eccv.ranking.by_vectors import ByVectors
 from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.ranking.ranked import Ranked
 from cxc_eccv.ranking.scores import Options
-from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, MatrixRun, Run
 
 __all__ = ["LargeGallery", "Options", "Ranked", "ranked"]
 
@@ -46,6 +46,7 @@ def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - fr
 
     Example:
         >>> import numpy as np
+        >>> from cxc_eccv.runs import ScoresRun
         >>> from cxc_eccv.types import Judgments
         >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
         >>> ranked(run).rank(Judgments.from_pairs([1], [7, 8], [1], [8]), "i2t").ranks.tolist()
@@ -55,4 +56,4 @@ def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - fr
         raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
     if isinstance(run, EmbeddingsRun):
         return ByVectors(run, options)
-    return ByScores(run, options) if isinstance(run, ScoresRun) else ByLists(run, options)
+    return ByScores(run, options) if isinstance(run, MatrixRun) else ByLists(run, options)

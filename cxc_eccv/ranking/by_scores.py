@@ -15,7 +15,7 @@ from cxc_eccv.ranking.ranked import ByCounts, Readers, count_and_read, find_rows
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout, Options, Scores, leave_out_self
 from cxc_eccv.ranking.ties import rank_positives
-from cxc_eccv.runs import ScoresRun
+from cxc_eccv.runs import MatrixRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, find_positions, find_sides
 
 ScoreRows = Callable[[IntArray], NDArray[Any]]
@@ -53,11 +53,11 @@ class GivenScores(Scores):
 
 
 class ByScores(ByCounts):
-    """Ranks of a score matrix."""
+    """Ranks of a score matrix, or of one per direction."""
 
-    run: ScoresRun
+    run: MatrixRun
 
-    def __init__(self, run: ScoresRun, options: Options) -> None:
+    def __init__(self, run: MatrixRun, options: Options) -> None:
         refuse_vector_options(run, options)
         self.run = run
         self._options = options
@@ -67,10 +67,13 @@ class ByScores(ByCounts):
         return {name: self._count(name, each, readers.get(name, ())) for name, each in merged.items()}
 
     def _count(self, direction: str, merged: MergedJudgments, readers: Sequence[RowReader]) -> Counts:
+        matrices = self.run.matrices
+        if direction not in matrices:
+            raise MissingIds(f"{self.run.path or 'run'}: has no {direction} scores, only {', '.join(matrices)}")
         query_side, gallery_side = find_sides(direction)
         rows = find_rows(merged.query_ids, self.run, query_side)
         items = find_rows(merged.gallery_ids, self.run, gallery_side)
-        score_rows = partial(_take_rows, self.run.scores if direction == "i2t" else self.run.scores.T)
+        score_rows = partial(_take_rows, matrices[direction])
         return _count_scores(_Matrix(score_rows, rows, items), merged, readers, self._options)
 
     def compare(self, pairs: RatedPairs, direction: str) -> FloatArray:
@@ -79,7 +82,7 @@ class ByScores(ByCounts):
             raise InvalidOption(f"scores have no similarities of rated pairs in the direction {direction}")
         rows = find_rows(pairs.query_ids, self.run, "images")
         columns = find_rows(pairs.item_ids, self.run, "captions")
-        return np.asarray(self.run.scores[rows, columns], dtype=np.float64)
+        return np.asarray(self.run.pair_scores[rows, columns], dtype=np.float64)
 
 
 def rank_rows(

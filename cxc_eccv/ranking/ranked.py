@@ -15,7 +15,7 @@ from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs
 from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.ranking.scores import IDS_NAMED, Layout, Options, Scores, scan
 from cxc_eccv.ranking.ties import rank_positives
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, MatrixRun, RankingsRun, Run
 from cxc_eccv.types import (
     SIDES,
     FloatArray,
@@ -33,7 +33,7 @@ from cxc_eccv.types.ids import find_distinct
 SWAP_SHARE = 0.9
 
 
-def find_rows(ids: IntArray, run: EmbeddingsRun | ScoresRun, side: str) -> IntArray:
+def find_rows(ids: IntArray, run: EmbeddingsRun | MatrixRun, side: str) -> IntArray:
     """Row of every id among the run's ids of a ``side``; raises MissingIds."""
     run_ids = run.ids(side)
     if not run_ids.size:
@@ -49,7 +49,7 @@ def find_rows(ids: IntArray, run: EmbeddingsRun | ScoresRun, side: str) -> IntAr
     return rows
 
 
-def _remedy(run: EmbeddingsRun | ScoresRun, side: str, ids: IntArray, missing: IntArray) -> str:
+def _remedy(run: EmbeddingsRun | MatrixRun, side: str, ids: IntArray, missing: IntArray) -> str:
     other = other_side(side)
     if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
         return f"These ids are among the {other}: images and captions look swapped in the file."
@@ -177,7 +177,7 @@ class Ranked(ABC):
 class ByCounts(Ranked):
     """A run with a score for every query with every item."""
 
-    run: EmbeddingsRun | ScoresRun
+    run: EmbeddingsRun | MatrixRun
 
     @abstractmethod
     def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:

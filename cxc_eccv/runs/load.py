@@ -24,11 +24,12 @@ from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, make_lists, narrow_ids
 from cxc_eccv.runs.report_folder import find_files
-from cxc_eccv.runs.run import CORPUS, MODEL, EmbeddingsRun, ScoresRun, make_scores, parse_json, refuse_unreadable
+from cxc_eccv.runs.run import CORPUS, MODEL, EmbeddingsRun, parse_json, refuse_unreadable
+from cxc_eccv.runs.scores import DirectionScoresRun, ScoresRun, read_scores
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 from cxc_eccv.types.ids import shorten
 
-Run = EmbeddingsRun | ScoresRun | RankingsRun
+Run = EmbeddingsRun | ScoresRun | DirectionScoresRun | RankingsRun
 """A model's results."""
 
 RUN_FORMATS = (
@@ -62,11 +63,15 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
     ==============  ==============================================================================================
     embeddings      ``.npz``, ``.safetensors``: image_ids, image_embeddings, caption_ids, caption_embeddings
     scores          ``.npz``: image_ids (N,), caption_ids (M,), scores (N, M)
+    scores          ``.npz``: image_ids, caption_ids, scores_i2t (N, M), scores_t2i (M, N), one of them or both
     rankings        ``.json``, ``.json.gz``: {"i2t": {query id: [item ids]}, "t2i": {...}}, or one direction to a file
     scored items    the same files with {query id: {item id: score}}, the higher the better
     rankings        ``.parquet``: query_id, direction, rank, item_id (and score), or query_id, direction, item_ids
     rankings        ``.trec``, ``.run``, ``.txt``: query Q0 item rank score tag, one direction to a file
     ==============  ==============================================================================================
+
+    Pairs that were not scored are named by a mask (``scored``, or ``scored_i2t`` and ``scored_t2i``, True for scored
+    pairs) or by ``unscored``, the number in their place; such scores become cut rankings of the scored pairs.
 
     An optional ``model`` names the model: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
@@ -214,19 +219,20 @@ def _find_text(path: Path, entry: str) -> str | None:
         return ((pq.read_schema(path).metadata or {}).get(entry.encode()) or b"").decode() or None
 
 
-def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
+def _load_arrays(path: Path) -> Run:
     arrays, metadata = read_arrays(path)
     vectors = [name for name in arrays if name.endswith("_embeddings")]
-    if path.suffix.lower() != ".npz" or (vectors and "scores" not in arrays):
+    scores = [name for name in ("scores", "scores_i2t", "scores_t2i") if name in arrays]
+    if path.suffix.lower() != ".npz" or (vectors and not scores):
         return make_embeddings(path, arrays, metadata)
-    if "scores" not in arrays:
+    if not scores:
         raise MalformedRun(
             f"{path}: holds {sorted(arrays) or 'no array'}; needs image_ids with image_embeddings, caption_ids with "
-            "caption_embeddings, or image_ids, caption_ids and scores"
+            "caption_embeddings, or image_ids, caption_ids and scores, or scores_i2t and scores_t2i"
         )
     if vectors:
-        raise MalformedRun(f"{path}: holds both scores and {' and '.join(vectors)}; save them in two files")
-    return make_scores(path, arrays)
+        raise MalformedRun(f"{path}: holds both {scores[0]} and {' and '.join(vectors)}; save them in two files")
+    return read_scores(path, arrays)
 
 
 def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:

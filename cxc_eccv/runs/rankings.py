@@ -43,7 +43,8 @@ RANKING_FORMS = "a dict of query id to ranked item ids, best first, or to {item 
 class RankedLists:
     """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
-    ``items`` are int32 if they fit; ``place`` names the lists in messages.
+    ``items`` are int32 if they fit; ``place`` names the lists in messages. ``scored_share`` is the share of the pairs
+    of a score matrix that were scored, if the lists come from one.
     """
 
     query_ids: IntArray
@@ -53,6 +54,7 @@ class RankedLists:
     path: Path | None = None
     sha256: str | None = None
     place: str = "rankings"
+    scored_share: float | None = None
     item_ids: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -353,7 +355,10 @@ class RankingsRun(AnyRun):
             depths = self.depths(direction)
             file = lists.path.name if lists.path else None
             deepest = int(depths.max())
-            directions[direction] = ListFacts(file, lists.sha256, lists.query_ids.size, int(depths.min()), deepest)
+            shallowest = int(depths.min())
+            directions[direction] = ListFacts(
+                file, lists.sha256, lists.query_ids.size, shallowest, deepest, lists.scored_share
+            )
         images, captions = (ItemFacts(ids.size) if ids.size else None for ids in map(self.ids, SIDES))
         return RunFacts(
             kind=self.kind,

@@ -1,4 +1,4 @@
-"""EmbeddingsRun and ScoresRun, and the checks that all runs share."""
+"""EmbeddingsRun, and the checks that all runs share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cxc_eccv.damage import refuse_damaged_run
 from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
 from cxc_eccv.hashing import hash_file
 from cxc_eccv.types import Embeddings, IntArray, find_sides
-from cxc_eccv.types.ids import FLOATS, check_ids, shorten, to_array
+from cxc_eccv.types.ids import shorten, to_array
 from cxc_eccv.types.json_records import from_json, make_shape
 from cxc_eccv.types.provenance import EncodingFacts, ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, check_shape, decode_json
@@ -119,10 +119,6 @@ def find_encoding(record: Mapping[str, Any]) -> EncodingFacts | None:
     except JsonFault:
         return None
     return from_json(EncodingFacts, facts)
-
-
-SCORE_ARRAYS = ("image_ids", "caption_ids", "scores")
-SCORE_ROWS_AT_ONCE = 256
 
 
 class AnyRun:
@@ -280,115 +276,4 @@ class EmbeddingsRun(AnyRun):
             further={name: len(array) for name, array in self.further.items()},
             roles=tuple(sorted(self.roles)),
             encoding=self.encoding,
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoresRun(AnyRun):
-    """A score for every image with every caption, for example from a cross-encoder.
-
-    Scores are compared in the precision they have.
-
-    Attributes:
-        image_ids: (N,) unique ids.
-        caption_ids: (M,) unique ids.
-        scores: (N, M) float16, float32 or float64, finite; higher means more similar.
-        path: the file they were read from, or None.
-        sha256: hex digest of that file, or None.
-        model: name of the model, or None.
-
-    Raises:
-        MalformedRun: wrong type or shape, repeated ids, or a NaN or infinite score. The message names array and place.
-
-    Example:
-        >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
-        >>> run.why_not("t2i"), run.why_not("t2t")
-        (None, 'scores of images with captions do not rank t2t')
-    """
-
-    kind: ClassVar[str] = "scores"
-
-    image_ids: IntArray
-    caption_ids: IntArray
-    scores: NDArray[Any]
-    path: Path | None = None
-    sha256: str | None = None
-    model: str | None = None
-
-    def __post_init__(self) -> None:
-        where = str(self.path or "run")
-        check_name(where, self.model)
-        for name in ("image_ids", "caption_ids"):
-            values = to_array(f"{where}, {name}", getattr(self, name))
-            object.__setattr__(self, name, check_ids(where, name, values))
-        object.__setattr__(self, "scores", to_array(f"{where}, scores", self.scores))
-        _refuse_other_shapes(where, self)
-        _refuse_non_finite(where, self)
-
-    def as_embeddings(self) -> None:
-        """None, as there are no vectors."""
-
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-        return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``."""
-        return self.image_ids if side == "images" else self.caption_ids
-
-    def facts(self) -> RunFacts:
-        """Kind, file, hash and model, type of the scores, number of images and captions."""
-        return RunFacts(
-            kind=self.kind,
-            file=self.path.name if self.path else None,
-            sha256=self.sha256,
-            model=self.model,
-            type=str(self.scores.dtype),
-            images=ItemFacts(self.image_ids.size),
-            captions=ItemFacts(self.caption_ids.size),
-        )
-
-
-def make_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
-    """The run from the arrays of a file."""
-    lacking = [name for name in SCORE_ARRAYS if name not in arrays]
-    if lacking:
-        raise MalformedRun(
-            f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
-            "(N, M) in one file"
-        )
-    name = read_entry(path, arrays[MODEL], MODEL) if MODEL in arrays else None
-    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path), name)
-
-
-def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
-    shape = run.scores.shape
-    wanted = (run.image_ids.size, run.caption_ids.size)
-    if run.scores.dtype not in FLOATS:
-        raise MalformedRun(
-            f"{where}, scores: has type {run.scores.dtype}, expected float16, float32 or float64. "
-            "Save scores.astype('float32')."
-        )
-    if shape != wanted:
-        transposed = " It looks transposed: save scores.T." if shape == wanted[::-1] else ""
-        raise MalformedRun(
-            f"{where}, scores: has shape {shape}, expected {wanted}: a row per image id and a column per caption "
-            f"id.{transposed}"
-        )
-
-
-def _refuse_non_finite(where: str, run: ScoresRun) -> None:
-    for start in range(0, run.image_ids.size, SCORE_ROWS_AT_ONCE):
-        finite = np.isfinite(run.scores[start : start + SCORE_ROWS_AT_ONCE])
-        if finite.all():
-            continue
-        row, column = (int(place[0]) for place in np.nonzero(~finite))
-        row += start
-        value = run.scores[row, column]
-        remedy = "A matrix needs a score for every pair; save rankings instead, which may be cut short."
-        if np.isinf(value) and run.scores.dtype == np.float16:
-            remedy = "float16 overflows above 65504; save float32 scores."
-        raise MalformedRun(
-            f"{where}, scores: value {value} in row {row}, column {column} (image {run.image_ids[row]}, caption "
-            f"{run.caption_ids[column]}). {remedy}"
         )

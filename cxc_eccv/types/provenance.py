@@ -57,13 +57,17 @@ class ItemFacts:
 
 @dataclass(frozen=True, slots=True)
 class ListFacts:
-    """The rankings of one direction: file, number of queries, and length of the shortest and longest list."""
+    """The rankings of one direction: file, number of queries, and length of the shortest and longest list.
+
+    ``scored_share`` is the share of the pairs that were scored, of rankings made of a score matrix.
+    """
 
     file: str | None = field(default=None, metadata=null_if(bool))
     sha256: str | None = field(default=None, metadata=null_if(bool))
     queries: int | None = None
     shallowest: int | None = None
     deepest: int | None = None
+    scored_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,7 @@ class RunFacts:
         model: name of the model, as the file says.
         corpus: what represents an image in a ranking of captions, if not the image itself.
         type: of the numbers of a matrix of scores.
+        matrices: direction to the type of the numbers of its own matrix of scores.
         directions: direction to its rankings.
         images, captions: those of the run.
         further: names of further vectors, as of altered captions, to their number.
@@ -122,6 +127,7 @@ class RunFacts:
     model: str | None = None
     corpus: str | None = None
     type: str | None = None
+    matrices: Mapping[str, str] = field(default_factory=dict)
     directions: Mapping[str, ListFacts] = field(default_factory=dict)
     images: ItemFacts | None = None
     captions: ItemFacts | None = None

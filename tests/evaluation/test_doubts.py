@@ -9,7 +9,7 @@ import cxc_eccv as ce
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.evaluation import doubts
 from cxc_eccv.report import Report
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
 
@@ -89,6 +89,10 @@ GOOD = {
 }
 
 
+def direction_scores(split, i2t, t2i):
+    return DirectionScoresRun(split.image_ids, split.caption_ids, i2t, t2i)
+
+
 def scores_run(split, scores):
     return ScoresRun(split.image_ids, split.caption_ids, scores)
 
@@ -111,6 +115,11 @@ def test_bag_of_words_raises_no_doubt(split, sample_library):
     run = EmbeddingsRun(None, Embeddings(split.caption_ids, bags))
     assert "lowest_score" not in ce.evaluate(run, data_dir=sample_library).doubts
     assert "random_order" not in ce.evaluate(run, data_dir=sample_library).doubts
+
+
+def test_softmax_over_ranked_items_raises_no_doubt(split, sample_library):
+    run = direction_scores(split, softmax(cosines(split), 1), softmax(cosines(split), 0).T)
+    assert ce.evaluate(run, data_dir=sample_library).doubts == {}
 
 
 BAD = {
@@ -142,6 +151,21 @@ BAD = {
         lambda split: scores_run(split, softmax(cosines(split), 0).astype("float16")),
         "softmax_scores",
         "in i2t",
+    ),
+    "softmax over the images of i2t": (
+        lambda split: direction_scores(split, softmax(cosines(split), 0), softmax(cosines(split), 0).T),
+        "softmax_scores",
+        "in i2t",
+    ),
+    "softmax over the captions of t2i": (
+        lambda split: direction_scores(split, softmax(cosines(split), 1), softmax(cosines(split), 1).T),
+        "softmax_scores",
+        "in t2i",
+    ),
+    "filler of one direction": (
+        lambda split: direction_scores(split, cosines(split), fill(cosines(split).T, kept=4)),
+        "lowest_score",
+        "save unscored=-100.0 in the file, or a mask",
     ),
     "filler": (lambda split: scores_run(split, fill(cosines(split))), "lowest_score", "the lowest score, -100"),
     "rounded": (lambda split: scores_run(split, np.round(cosines(split), 1)), "deciding_ties", "if below"),

@@ -7,7 +7,7 @@ import pytest
 
 from cxc_eccv.errors import MissingIds, UnknownIds
 from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
 
 
@@ -26,6 +26,9 @@ def arrays(sample_library):
 def make_run(arrays):
     if "scores" in arrays:
         return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"])
+    if "scores_t2i" in arrays:
+        ids = arrays["image_ids"], arrays["caption_ids"]
+        return DirectionScoresRun(*ids, arrays["scores_i2t"], arrays["scores_t2i"])
     sides = (Embeddings(arrays[f"{side}_ids"], arrays[f"{side}_embeddings"]) for side in ("image", "caption"))
     return EmbeddingsRun(*sides)
 
@@ -33,8 +36,10 @@ def make_run(arrays):
 def repeat_images(arrays, split):
     """One row for every caption, with its image."""
     rows = [split.image_ids.tolist().index(image) for image in split.caption_image_ids.tolist()]
-    for name in arrays.keys() & {"image_embeddings", "scores"}:
+    for name in arrays.keys() & {"image_embeddings", "scores", "scores_i2t"}:
         arrays[name] = arrays[name][rows]
+    if "scores_t2i" in arrays:
+        arrays["scores_t2i"] = arrays["scores_t2i"][:, rows]
 
 
 def number_from(start, *sides):
@@ -80,11 +85,12 @@ def mend(arrays, message):
     return mended
 
 
-@pytest.mark.parametrize("form", ["embeddings", "scores"])
+@pytest.mark.parametrize("form", ["embeddings", "scores", "scores per direction"])
 @pytest.mark.parametrize("change", MISTAKES.values(), ids=MISTAKES)
 def test_line_gives_the_right_numbers(change, form, arrays, sample_library, report_of):
-    if form == "scores":
-        arrays["scores"] = arrays.pop("image_embeddings") @ arrays.pop("caption_embeddings").T
+    if form != "embeddings":
+        scores = arrays.pop("image_embeddings") @ arrays.pop("caption_embeddings").T
+        arrays |= {"scores": scores} if form == "scores" else {"scores_i2t": scores, "scores_t2i": -scores.T}
     right = report_of(make_run(arrays), confidence=None).scores
     change(arrays, sample_library.split("test"))
     with pytest.raises(MissingIds) as refused:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
-from cxc_eccv.runs import ScoresRun
-from cxc_eccv.types import FloatArray
+from cxc_eccv.runs import MatrixRun
+from cxc_eccv.types import FloatArray, find_sides
 
 LINES_CHECKED = 128
 """Rows and columns that are looked at, evenly spread."""
@@ -26,15 +26,14 @@ def softmax_scores(evidence: Evidence) -> str | None:
     of both, has no such sums and is not seen.
     """
     run = evidence.run
-    if not isinstance(run, ScoresRun):
+    if not isinstance(run, MatrixRun):
         return None
-    images, captions = run.scores.shape
-    of_captions = np.asarray(run.scores[:, _spread(captions)].T, dtype=np.float64)
-    of_images = np.asarray(run.scores[_spread(images)], dtype=np.float64)
-    if images > 1 and _sum_to_one(of_captions):
-        return _describe("caption", "images", "i2t")
-    if captions > 1 and _sum_to_one(of_images):
-        return _describe("image", "captions", "t2i")
+    for direction, scores in run.matrices.items():
+        queries, items = scores.shape
+        of_items = np.asarray(scores[:, _spread(items)].T, dtype=np.float64)
+        if queries > 1 and _sum_to_one(of_items):
+            query_side, gallery_side = find_sides(direction)
+            return _describe(gallery_side.removesuffix("s"), query_side, direction)
     return None
 
 

@@ -13,8 +13,11 @@ from spoilt_runs import (
     change_first,
     columns,
     cut,
+    directions,
     fill,
+    keep_square,
     lengthen,
+    mask_others,
     npz,
     number_items,
     number_rows,
@@ -134,6 +137,22 @@ CASES["scores"] = {
     ),
     "text ids": malformed(scores(assign(caption_ids=lambda ids: ids.astype(str))), "caption_ids", "must be integers"),
     "a file cut short": malformed(cut(scores(lambda arrays: None), 0.6), "run.npz", "cut short", "save it again"),
+}
+CASES["scores by direction"] = {
+    "NaN values": malformed(
+        directions(fill("scores_t2i", np.nan)), "scores_t2i: value nan", "a mask scored_t2i", "unscored=-100"
+    ),
+    "scores turned round": malformed(
+        directions(assign(scores_t2i=lambda scores: scores.T)), "scores_t2i: has shape (60, 300)", "save scores_t2i.T"
+    ),
+    "a square matrix without axes": malformed(directions(keep_square), "as many images as captions", "Save axes_i2t="),
+    "one matrix beside others": malformed(
+        directions(lambda arrays: arrays.update(scores=arrays["scores_i2t"])), "both scores and", "save scores alone"
+    ),
+    "a filler that no pair has": malformed(
+        directions(lambda arrays: arrays.update(unscored=-100)), "unscored is -100, but no pair", "leave unscored out"
+    ),
+    "a mask that marks the others": malformed(directions(mask_others), "scores_i2t", "True means scored"),
 }
 CASES["rankings"] = {
     "duplicated queries": malformed(

@@ -50,6 +50,15 @@ class Good:
     def matrix(self):
         return {"image_ids": self.images, "caption_ids": self.captions, "scores": self.scores.astype(np.float32)}
 
+    def directions(self):
+        scores = self.scores.astype(np.float32)
+        return {
+            "image_ids": self.images,
+            "caption_ids": self.captions,
+            "scores_i2t": scores,
+            "scores_t2i": np.ascontiguousarray(scores.T),
+        }
+
 
 def npz(change, form="arrays"):
     """Write an archive after ``change`` has spoilt its arrays."""
@@ -65,6 +74,25 @@ def npz(change, form="arrays"):
 
 def scores(change):
     return npz(change, "matrix")
+
+
+def directions(change):
+    return npz(change, "directions")
+
+
+def mask_others(arrays):
+    """Fill all but the best captions of every image, and mark those that were filled."""
+    scores = arrays["scores_i2t"]
+    arrays["scored_i2t"] = scores < np.sort(scores, axis=1)[:, -20][:, None]
+    scores[arrays["scored_i2t"]] = -100
+
+
+def keep_square(arrays):
+    """Keep as many captions as there are images."""
+    count = arrays["image_ids"].size
+    arrays["caption_ids"] = arrays["caption_ids"][:count]
+    arrays["scores_i2t"] = arrays["scores_i2t"][:, :count]
+    arrays["scores_t2i"] = arrays["scores_t2i"][:count]
 
 
 def rankings(change, depth=None):
