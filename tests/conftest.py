@@ -79,10 +79,15 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark as thorough the tests of these rooms and those with these fixtures; leave out what is not asked for."""
+    """Mark as thorough the tests of these rooms and those with these fixtures; leave out what is not asked for.
+
+    Files with thorough tests come first: a worker that ends with short files does not keep the other waiting.
+    """
     for item in items:
         if _is_thorough(config, item.path) or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.thorough)
+    dear = {item.path for item in items if item.get_closest_marker("thorough")}
+    items.sort(key=lambda item: item.path not in dear)
     if config.option.markexpr:
         return
     named = [path for path in _arguments(config) if path.is_file() or _is_thorough(config, path)]

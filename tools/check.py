@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 MIRROR = ROOT.parent / "shared" / "data"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as run; sys.exit(run())"
-IN_PARALLEL = ["-n", "2", "--dist", "loadfile"]
+IN_PARALLEL = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
 """Also runs the thorough tests, which plain pytest deselects."""
 TOGETHER = ("types", "generators", "core", "tests")

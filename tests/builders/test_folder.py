@@ -362,10 +362,10 @@ def test_an_error_of_another_process_is_raised_here(tmp_path, sample_copy):
     assert [path.name for path in tmp_path.iterdir()] == ["mirror"]
 
 
-def test_a_script_without_its_guard_is_told(tmp_path):
+def test_a_script_without_its_guard_is_told(tmp_path, warm_python):
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)
-    command = [sys.executable, str(script), str(tmp_path / "data")]
+    command = [*warm_python, str(script), str(tmp_path / "data")]
     settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == 1

@@ -32,16 +32,19 @@ NOT_BUILT = {
 
 
 RUN_AT_NIGHT = {DOCS / "reference" / "cli.md"}
-"""The examples of every command's help, which other pages and tests/cli run in other forms; the next test reads them."""
+"""The examples of every command's help, which other pages and tests/cli run in other forms; all are parsed by day."""
 
 
 @pytest.mark.parametrize(
     "path", [pytest.param(path, marks=[pytest.mark.slow] * (path in RUN_AT_NIGHT)) for path in PAGES], ids=name_of
 )
-def test_the_blocks_of_a_page_run(path, workplace, request):
-    unknown = {block.language for block in blocks_of(path)} - STATIC - PARSED.keys() - RUN
+def test_the_blocks_of_a_page_run(path, request):
+    languages = {block.language for block in blocks_of(path)}
+    unknown = languages - STATIC - PARSED.keys() - RUN
     assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
     if name_of(path) not in NOT_BUILT:
+        if RUN & languages:
+            request.getfixturevalue("workplace")
         run_page(path, request)
 
 

@@ -220,11 +220,18 @@ def test_weights_do_not_depend_on_workers(whole_run, tmp_path, monkeypatch, capf
     folder, command, _ = whole_run
     command = [*command, "--dataloader-num-workers", "2"]
     check_continued(folder, 2, tmp_path / "parts", command)
-    train([*command, "--output-dir", str(tmp_path / "whole")])
+    assert "huggingface/tokenizers" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_weights_from_start_do_not_depend_on_workers(whole_run, tmp_path):
+    """By day the test above goes on with workers from the middle of a run without them."""
+    folder, command, _ = whole_run
+    train([*command, "--dataloader-num-workers", "2", "--output-dir", str(tmp_path)])
     for checkpoint in ("checkpoint-2", "checkpoint-4"):
         for name, value in weights(folder / checkpoint).items():
-            assert torch.equal(value, weights(tmp_path / "whole" / checkpoint)[name]), name
-    assert "huggingface/tokenizers" not in capfd.readouterr().err
+            assert torch.equal(value, weights(tmp_path / checkpoint)[name]), name
 
 
 @pytest.mark.parametrize(("images", "workers"), [(0, 0), (999, 0), (1_000, 3), (100_000, 3)])
@@ -501,7 +508,9 @@ def test_two_processes_have_losses_and_scores_of_one(tmp_path):
     assert scores[1] == pytest.approx(scores[0], abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_run_of_two_processes_resumes_on_one(tmp_path, capsys):
+    """Real processes; by day test_a_run_resumes_on_another_number_of_processes changes the record of one."""
     command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--extra-dropout", "0", "--num-train-epochs", "2"]
     command += ["--logging-steps", "1", "--eval-strategy", "no", "--no-load-best-model-at-end"]
     command += ["--output-dir", str(tmp_path), "--per-device-train-batch-size"]
