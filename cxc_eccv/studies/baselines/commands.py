@@ -76,7 +76,19 @@ def baseline(
         refuse_foreign_files(output)
     score = baseline_named(name)
     scored = open_library().split(split_name(split), collection or COCO)
-    report, _ = score(scored, Inputs(vectors, features, model, images, central_crop, seed, collection, pool))
+    report, _ = score(
+        scored,
+        Inputs(
+            vectors=vectors,
+            features=features,
+            model=model,
+            images=images,
+            central_crop=central_crop,
+            seed=seed,
+            collection=collection,
+            pool=pool,
+        ),
+    )
     deliver(report, output)
 
 

@@ -109,7 +109,14 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
     other = np.repeat(taking, sizes)
     other[queries] = False
     starts = np.append(0, np.cumsum(sizes[taking] - 1))
-    return Pairing(position, images[taking], rows[queries], rows[other], starts, int((~taking).sum()))
+    return Pairing(
+        position=position,
+        image_ids=images[taking],
+        queries=rows[queries],
+        others=rows[other],
+        starts=starts,
+        left_out=int((~taking).sum()),
+    )
 
 
 Corpus = Callable[[Pairing], Embeddings]
@@ -378,7 +385,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
     scores = np.concatenate([cast("FloatArray", top.scores).ravel() for top in tops])  # runs of vectors have scores
     queries = np.concatenate([top.query_ids for top in tops])
     indptr = np.append(0, np.cumsum(depths))
-    return RankedLists(queries, indptr, narrow_ids(items), scores, place="query-corpus")
+    return RankedLists(query_ids=queries, indptr=indptr, items=narrow_ids(items), scores=scores, place="query-corpus")
 
 
 def choose_positions(query_position: int | str, owners: IntArray) -> range:

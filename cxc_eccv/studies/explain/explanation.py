@@ -155,7 +155,15 @@ def explain_run(
     )
     title = model or (run.path.name if run.path is not None else "run")
     provenance = make_provenance(split.library, split.name, facts)
-    return Explanation(title, split, concepts, explained, chosen.skipped, provenance, size_threshold)
+    return Explanation(
+        model=title,
+        split=split,
+        concepts=concepts,
+        directions=explained,
+        skipped=chosen.skipped,
+        provenance=provenance,
+        size_threshold=size_threshold,
+    )
 
 
 PAIRED = ["model", "baseline", "key", "value", "low", "high", "n_queries", "n_images"]

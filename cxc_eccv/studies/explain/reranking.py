@@ -403,7 +403,16 @@ class PairedBootstrap:
         ones = np.ones_like(before)
         none = np.zeros_like(before)
         originals, altered = (
-            score_ranks(PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none))
+            score_ranks(
+                PositiveRanks(
+                    query_ids=rows,
+                    indptr=np.arange(rows.size + 1),
+                    ranks=best,
+                    n_positives=ones,
+                    n_gallery=sizes,
+                    ties=none,
+                )
+            )
             for best in (before, after)
         )
         values = {label: (originals[label], altered[label]) for label in METRICS}

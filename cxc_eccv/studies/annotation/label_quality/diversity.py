@@ -104,9 +104,9 @@ def compare_lists(
         is_placed = ~np.isnan(place)
         rows.append(
             Likeness(
-                direction,
-                first,
-                other,
+                direction=direction,
+                one=first,
+                other=other,
                 correlation=estimate(ids[is_defined], correlation[is_defined], direction),
                 n_correlated=int(is_defined.sum()),
                 place=estimate(ids[is_placed], place[is_placed], direction),

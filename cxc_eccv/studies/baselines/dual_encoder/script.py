@@ -244,7 +244,7 @@ def make_objective(options: Options, library: Library, pairs: TrainingPairs) -> 
     """The loss with judged and weak positives, and the weak ones."""
     loss = options.loss
     data = options.data
-    objective = Objective(options.mode, loss.loss, loss.text_weight, loss.margin)
+    objective = Objective(mode=options.mode, loss=loss.loss, text_weight=loss.text_weight, margin=loss.margin)
     if loss.judged_positives is not None:
         judged = BatchPositives.judged(library, SPLIT_NAMES[loss.judged_positives], pairs.groups)
         if not judged.has_pairs:

@@ -81,6 +81,10 @@ class _Batch:
         images = {name: tensor[wanted] for name, tensor in self.images.items()}
         return _Batch({name: tensor[rows] for name, tensor in self.texts.items()}, images, index, self.kinds[rows])
 
+    def narrow(self, rows: torch.Tensor) -> _Batch:
+        """The pairs of these ascending rows; the batch itself if these are all."""
+        return self if len(rows) == len(self) else self.select(rows)
+
     def extend(self, other: _Batch) -> _Batch:
         """These pairs followed by others, which have separate images."""
         places, after = (
@@ -288,21 +292,20 @@ class EntailmentClassifier(PreTrainedModel):
 
     def _logits(self, batch: _Batch) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """The logits of every head and their rows; the joint head comes last."""
-        outputs = {}
-        states = {}
-        rows = {}
-        branches = (("text", self.text_head, self._read_text, VISUAL), ("visual", self.visual_head, self._look, TEXT))
-        for branch, head, encode, other in branches:
-            reads = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)
-            rows[branch] = reads.nonzero()[:, 0]
-            outputs[branch] = torch.empty(0, 2, device=batch.kinds.device), rows[branch]
-            if head is not None and len(rows[branch]):
-                states[branch] = encode(batch if reads.all() else batch.select(rows[branch]))
-                outputs[branch] = _two(head(states[branch])), rows[branch]
+        text_rows = _find_rows(self.text_head, batch.kinds != VISUAL)
+        visual_rows = _find_rows(self.visual_head, batch.kinds != TEXT)
+        nothing = torch.empty(0, 2, device=batch.kinds.device)
+        outputs = {"text": (nothing, text_rows), "visual": (nothing, visual_rows)}
+        if self.text_head is not None and len(text_rows):
+            text = self._read_text(batch.narrow(text_rows))
+            outputs["text"] = _two(self.text_head(text)), text_rows
+        if self.visual_head is not None and len(visual_rows):
+            visual = self._look(batch.narrow(visual_rows))
+            outputs["visual"] = _two(self.visual_head(visual)), visual_rows
         both = (batch.kinds == MULTIMODAL).nonzero()[:, 0]
         if self.joint_head is not None and len(both):
-            text, visual = (states[name][torch.isin(rows[name], both)] for name in ("text", "visual"))
-            outputs["joint"] = _two(self.joint_head(self._gate(text, visual))), both
+            joint = self._gate(text[torch.isin(text_rows, both)], visual[torch.isin(visual_rows, both)])
+            outputs["joint"] = _two(self.joint_head(joint)), both
         return outputs
 
     def _gate(self, text: torch.Tensor, visual: torch.Tensor) -> torch.Tensor:
@@ -365,6 +368,12 @@ def _head(width: int, config: EntailmentConfig) -> nn.Sequential:
 
 def _drop_none(inputs: Mapping[str, torch.Tensor | None]) -> Tensors:
     return {name: tensor for name, tensor in inputs.items() if tensor is not None}
+
+
+def _find_rows(head: nn.Module | None, is_read: torch.Tensor) -> torch.Tensor:
+    """The rows that a branch reads, none without its head."""
+    rows = is_read.nonzero()[:, 0]
+    return rows[:0] if head is None else rows
 
 
 def _two(values: torch.Tensor) -> torch.Tensor:

@@ -94,8 +94,19 @@ def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, 
             drawn = int.from_bytes(hashlib.sha256(f"{seed}/{kind.name}/{number}".encode()).digest(), "big")
             changes = places[drawn % len(places)]
             change = changes[drawn // len(places) % len(changes)]
-            span = change.start, change.end, change.replaced, change.new_word
-            altered.append(Altered(number, kind.name, sentence.text, change.of(sentence), *span, seed))
+            altered.append(
+                Altered(
+                    query_id=number,
+                    kind=kind.name,
+                    original=sentence.text,
+                    altered=change.of(sentence),
+                    span_start=change.start,
+                    span_end=change.end,
+                    replaced=change.replaced,
+                    new_word=change.new_word,
+                    seed=seed,
+                )
+            )
     return altered
 
 

@@ -98,7 +98,17 @@ def _read(document: Any) -> Sentence:  # noqa: ANN401 - spaCy's Doc
     for token in document:
         start = token.idx
         end = token.idx + len(token.text)
-        words.append(Word(token.text, start, end, token.tag_, token.lemma_.lower(), token.dep_, token.head.i))
+        words.append(
+            Word(
+                text=token.text,
+                start=start,
+                end=end,
+                tag=token.tag_,
+                lemma=token.lemma_.lower(),
+                role=token.dep_,
+                head=token.head.i,
+            )
+        )
     return Sentence(document.text, tuple(words))
 
 

@@ -162,7 +162,7 @@ def explain(
             similarity=similarity,
             seed=seed,
         )
-    report = FailureReport(explained, paired, reranked, separation, seed=seed)
+    report = FailureReport(explanations=explained, paired=paired, reranked=reranked, separation=separation, seed=seed)
     try:
         written = [] if output is None else _write(report, output, images)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,12 @@ COMMANDS = {"query_corpus": Group.RESEARCH}
 
 OF_MODEL = ("batch_size", "device", "summarizer", "summaries")
 """Options that are for ``--model`` alone."""
+
+Text = tuple[int, int, str]
+"""Image id, query position and the text to summarise."""
+
+Summaries = Mapping[tuple[int, int], str]
+"""Image id and query position to a summary."""
 
 Encode = Callable[..., "Embeddings"]
 """(id, text) each, or a table of captions, to the vectors."""
@@ -101,10 +107,11 @@ def query_corpus(
         evaluate_query_corpus,
         given_corpus,
         pair_up,
+        summary_corpus,
         take_rows,
     )
 
-    _check_source(context, file, model)
+    _check_source(context, file, model, batch_size)
     _check_summaries(summarizer, summaries)
     check_folder(output)
     if normalize and (summarizer or summaries):
@@ -115,16 +122,18 @@ def query_corpus(
     descriptions = library.descriptions(declared)
     captions = collect_captions(library, collection, name_of_split)
     owners = np.asarray(captions["image_id"], dtype=np.int64)
-    choose_positions(query_position, owners)
+    positions = choose_positions(query_position, owners)
     images: Embeddings | None = None
     corpus: Corpus | None = None
     if file is not None:
         side, images, facts = _load_vectors(file, name)
     else:
-        encode, facts = _load_encoder(str(model), context.params)
+        encode, facts = _load_encoder(str(model), name, device, batch_size)
         side = encode(captions)
         if summarizer is not None or summaries is not None:
-            corpus, about = _summarise(captions, descriptions, query_position, context.params, encode)
+            texts = _list_texts(captions, descriptions, positions)
+            of_images, about = _find_summaries(texts, summaries, positions, summarizer, device, batch_size)
+            corpus = summary_corpus(of_images, encode)
             facts = replace(facts, others={**facts.others, "summaries": about})
         elif descriptions is not None:
             images = average_descriptions(
@@ -164,7 +173,7 @@ def query_corpus(
     say_written(written)
 
 
-def _check_source(context: typer.Context, file: Path | None, model: str | None) -> None:
+def _check_source(context: typer.Context, file: Path | None, model: str | None, batch_size: int) -> None:
     """A file or a model, and no option of the one with the other."""
     if file is not None and model is not None:
         raise InvalidOption(f"{file} is encoded already: give it, or --model {model}, not both")
@@ -177,7 +186,7 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
         options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
         raise InvalidOption(f"{options}: only for --model, and {file} holds vectors of captions; leave it out")
     if model is not None:
-        check_model(model, batch_size=context.params["batch_size"])
+        check_model(model, batch_size=batch_size)
 
 
 def _check_summaries(summarizer: str | None, file: Path | None) -> None:
@@ -203,15 +212,15 @@ def _load_vectors(file: Path, name: str | None) -> tuple[Embeddings, Embeddings 
     return run.captions, run.images, Provenance(run=run.facts(), model=name or run.model or file.stem)
 
 
-def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
+def _load_encoder(model: str, name: str | None, device: str | None, batch_size: int) -> tuple[Encode, Provenance]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     from cxc_eccv.encoding import Encoding, encode_once, load_model
     from cxc_eccv.encoding.identity import describe_encoding
     from cxc_eccv.types.json_records import to_json
     from cxc_eccv.types.provenance import Provenance
 
-    loaded = load_model(model, device=options["device"], name=options["name"])
-    encoding = Encoding(batch_size=options["batch_size"])
+    loaded = load_model(model, device=device, name=name)
+    encoding = Encoding(batch_size=batch_size)
 
     def encode(captions: Any, *, quiet: bool = False) -> Embeddings:  # noqa: ANN401 - as of encode_once
         run, was_there = encode_once(loaded, captions=captions, encoding=encoding)
@@ -223,49 +232,48 @@ def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenan
     return encode, Provenance(model=loaded.title, others={"encoding": facts})
 
 
-def _summarise(
-    captions: pa.Table,
-    descriptions: pa.Table | None,
-    query_position: str,
-    options: dict[str, Any],
-    encode: Encode,
-) -> tuple[Corpus, JsonObject]:
-    """Images as summaries, made now or read from a file; and what a report says of these."""
-    import numpy as np
-
-    from cxc_eccv.studies.explain.caption_corpus import (
-        choose_positions,
-        describe,
-        key_summaries,
-        pair_up,
-        summary_corpus,
-    )
-
-    owners = np.asarray(captions["image_id"], dtype=np.int64)
-    file = options["summaries"]
-    positions = choose_positions(query_position, owners)
-    if options["summarizer"] is None:
+def _find_summaries(
+    texts: Iterable[Text],
+    file: Path | None,
+    positions: range,
+    summarizer: str | None,
+    device: str | None,
+    batch_size: int,
+) -> tuple[Summaries, JsonObject]:
+    """The summaries of a file, or of a model, which keeps them in the file; and what a report says of these."""
+    if summarizer is None:
         from cxc_eccv.cli.user_tables import read_summaries
         from cxc_eccv.hashing import hash_file
+        from cxc_eccv.studies.explain.caption_corpus import key_summaries
 
-        summaries = key_summaries(read_summaries(file), positions, file)
-        return summary_corpus(summaries, encode), {"file": file.name, "sha256": hash_file(file)}
+        path = cast("Path", file)
+        summaries = key_summaries(read_summaries(path), positions, path)
+        return summaries, {"file": path.name, "sha256": hash_file(path)}
     with needs_extra("train"):
-        from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
+        from cxc_eccv.studies.explain.summaries import load_summarizer, summarize
 
-    summarizer = load_summarizer(options["summarizer"], device=options["device"])
-    pairings = [pair_up(owners, position) for position in positions]
-    sources = captions
-    if descriptions is not None:
-        pairings = [describe(pairing, descriptions) for pairing in pairings]
-        sources = descriptions
-    texts = []
-    for pairing in pairings:
+    loaded = load_summarizer(summarizer, device=device)
+    rows = list(texts)
+    made = summarize(loaded, rows, file, batch_size=batch_size)
+    return {row[:2]: summary for row, summary in zip(rows, made, strict=True)}, loaded.facts
+
+
+def _list_texts(captions: pa.Table, descriptions: pa.Table | None, positions: range) -> Iterator[Text]:
+    """Yield the joined other captions, or descriptions, of every image at every position."""
+    import numpy as np
+
+    from cxc_eccv.studies.explain.caption_corpus import describe, pair_up
+    from cxc_eccv.studies.explain.summaries import join_captions
+
+    owners = np.asarray(captions["image_id"], dtype=np.int64)
+    for position in positions:
+        pairing = pair_up(owners, position)
+        sources = captions
+        if descriptions is not None:
+            pairing = describe(pairing, descriptions)
+            sources = descriptions
         for image_id, text in zip(pairing.image_ids.tolist(), join_captions(sources, pairing), strict=True):
-            texts.append((image_id, pairing.position, text))
-    made = summarize(summarizer, texts, file, batch_size=options["batch_size"])
-    summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
-    return summary_corpus(summaries, encode), summarizer.facts
+            yield image_id, position, text
 
 
 def _write(report: QueryCorpusReport, output: Path, further: dict[str, FileContent]) -> list[Path]:

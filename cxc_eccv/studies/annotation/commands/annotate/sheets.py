@@ -175,7 +175,7 @@ def export(
         numbers = list(project.rounds[-1].numbers)
     else:
         numbers = read_numbers("--sheets", sheets, range(len(project.questions)))
-    request = Export(form, images, texts, practice, numbers)
+    request = Export(form=form, images=images, texts=texts, practice=practice, sheets=numbers)
     if workers is None:
         say_written(export_questions(project, output, request))
     else:

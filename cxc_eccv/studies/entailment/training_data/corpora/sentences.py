@@ -136,8 +136,6 @@ class HubTable:
 
 
 GLUE = "nyu-mll/glue"
-SENTENCES = ("sentence1", "sentence2")
-QUESTIONS = ("question1", "question2")
 
 FILES = {
     "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
@@ -192,10 +190,42 @@ DUPLICATE = ("not_duplicate", "duplicate")
 INFERENCE = ("entailment", "neutral", "contradiction")
 
 TABLES = {
-    "mrpc": HubTable("mrpc", GLUE, "mrpc", *SENTENCES, PARAPHRASE, "equivalent"),
-    "qqp": HubTable("qqp", GLUE, "qqp", *QUESTIONS, DUPLICATE, "duplicate"),
-    "rte": HubTable("rte", GLUE, "rte", *SENTENCES, ("entailment", "not_entailment"), "entailment"),
-    "xnli": HubTable("xnli", "facebook/xnli", "en", "premise", "hypothesis", INFERENCE, "entailment"),
+    "mrpc": HubTable(
+        name="mrpc",
+        repository=GLUE,
+        config="mrpc",
+        premise="sentence1",
+        hypothesis="sentence2",
+        labels=PARAPHRASE,
+        positive="equivalent",
+    ),
+    "qqp": HubTable(
+        name="qqp",
+        repository=GLUE,
+        config="qqp",
+        premise="question1",
+        hypothesis="question2",
+        labels=DUPLICATE,
+        positive="duplicate",
+    ),
+    "rte": HubTable(
+        name="rte",
+        repository=GLUE,
+        config="rte",
+        premise="sentence1",
+        hypothesis="sentence2",
+        labels=("entailment", "not_entailment"),
+        positive="entailment",
+    ),
+    "xnli": HubTable(
+        name="xnli",
+        repository="facebook/xnli",
+        config="en",
+        premise="premise",
+        hypothesis="hypothesis",
+        labels=INFERENCE,
+        positive="entailment",
+    ),
 }
 
 CORPORA = (
