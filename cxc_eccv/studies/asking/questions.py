@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import itemgetter
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -189,7 +190,7 @@ def build_sheets(
                     "other sheet; ask about fewer candidates, or put fewer on a sheet"
                 )
         sheets.append([sheet[index] for index in random.permutation(len(sheet)).tolist()])
-    questions = iter(ask(known_pairs.content, chain(*sheets), sides))
+    questions = iter(ask(known_pairs.content, _tabulate(chain(*sheets)), sides))
     return [list(islice(questions, len(sheet))) for sheet in sheets]
 
 
@@ -207,7 +208,12 @@ def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed:
     if len(ranked) < number:
         raise DataError(f"{len(ranked):,} known pairs are left to practise on, not {number:,}: ask for fewer")
     first = sorted(ranked, key=itemgetter(0))[:number]
-    return ask(known_pairs.content, [(pair, role) for _, pair, role in first], known_pairs.sides)
+    return ask(known_pairs.content, _tabulate((pair, role) for _, pair, role in first), known_pairs.sides)
+
+
+def _tabulate(pairs: Iterable[PairWithRole]) -> pd.DataFrame:
+    rows = [(*pair, role) for pair, role in pairs]
+    return pd.DataFrame(rows, columns=[*PAIR, "role"]).astype(dict.fromkeys(PAIR, np.int64))
 
 
 def assign_sheets(
@@ -252,56 +258,86 @@ def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Pair], used: set[Pair],
     return None
 
 
-def ask(split: Split, pairs: Iterable[PairWithRole], sides: tuple[str, str] = IMAGE_AND_CAPTION) -> list[Question]:
+def ask(
+    split: Split,
+    pairs: pd.DataFrame,
+    sides: tuple[str, str] = IMAGE_AND_CAPTION,
+    *,
+    all_captions: bool = False,
+) -> list[Question]:
     """A question about each pair of a split, with the texts and file names that people see of it.
+
+    Args:
+        split: where the ids are looked up.
+        pairs: ``image_id``, ``caption_id`` and ``role``; perhaps ``pair_id``, in place of the hash of :func:`pair_id`,
+            and ``other_id``, a second image in place of the first one's captions.
+        sides: kinds of the two items of a pair.
+        all_captions: show all captions of the image, the one asked about too, in place of all but one.
+
+    Raises:
+        DataError: an id is not in the split.
 
     Example:
         >>> from cxc_eccv.sources.library import Library
         >>> split = Library("sample").split("test")
-        >>> pair = (int(split.image_ids[0]), int(split.caption_ids[7]))
-        >>> ask(split, [(pair, CANDIDATE)])[0].file_name
+        >>> pair = {"image_id": split.image_ids[:1], "caption_id": split.caption_ids[7:8], "role": CANDIDATE}
+        >>> ask(split, pd.DataFrame(pair))[0].file_name
         'COCO_val2014_000000764118.jpg'
     """
-    captions = dict(zip(split.caption_ids.tolist(), map(_in_one_line, split.captions["text"].to_pylist()), strict=True))
-    files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
-    if sides != IMAGE_AND_CAPTION:
-        words = files if sides[0] == "image" else captions
-        return [_ask_about_two(pair, role, words, sides[0]) for pair, role in pairs]
-    written_for = defaultdict(list)
-    for image, caption in zip(split.caption_image_ids.tolist(), captions, strict=True):
-        written_for[image].append(caption)
-    questions = []
-    for (image, caption), role in pairs:
-        name = pair_id(image, caption, captions[caption])
-        others = written_for[image]
-        left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
-        question = Question(
-            pair_id=name,
-            image_id=image,
-            caption_id=caption,
-            file_name=files[image],
-            caption=captions[caption],
-            role=role,
-            captions=tuple(captions[other] for other in others if other != left_out),
+    asked = pairs.assign(file_name="", caption="", other="")
+    if sides == IMAGE_AND_CAPTION:
+        asked["file_name"] = _look_up(split, "image", asked["image_id"])
+        asked["caption"] = _look_up(split, "caption", asked["caption_id"])
+        if "other_id" in asked:
+            asked["other"] = _look_up(split, "image", asked["other_id"])
+    else:
+        side = sides[0]
+        asked["file_name" if side == "image" else "caption"] = _look_up(split, side, asked["image_id"])
+        asked["other"] = _look_up(split, side, asked["caption_id"])
+    unknown = asked[asked[["file_name", "caption", "other"]].isna().any(axis=1)]
+    if len(unknown):
+        image, caption = unknown[PAIR].iloc[0]
+        raise DataError(
+            f"image {image}, caption {caption} or what is shown beside them is not in the {split.name} split of this "
+            "data. Point --data-dir at the data that the questions are about"
         )
-        questions.append(question)
-    return questions
+    if "pair_id" not in asked:
+        texts = asked["caption"] + asked["other"]
+        asked["pair_id"] = list(map(pair_id, asked["image_id"], asked["caption_id"], texts))
+    asked["captions"] = [()] * len(asked)
+    if sides == IMAGE_AND_CAPTION and "other_id" not in asked:
+        asked["captions"] = _choose_captions(split, asked, all_captions=all_captions)
+    names = [field.name for field in fields(Question)]
+    return [Question(**question) for question in asked[names].to_dict("records")]
 
 
-def _ask_about_two(pair: Pair, role: str, words: Mapping[int, str], side: str) -> Question:
-    """The question about two images or two captions, by their file names or texts."""
-    first, second = pair
-    caption = "" if side == "image" else words[first]
-    return Question(
-        pair_id=pair_id(first, second, caption + words[second]),
-        image_id=first,
-        caption_id=second,
-        file_name=words[first] if side == "image" else "",
-        caption=caption,
-        role=role,
-        captions=(),
-        other=words[second],
-    )
+def _look_up(split: Split, side: str, ids: pd.Series) -> list[str | None]:
+    """File names of images, or texts of captions in one line; None for ids outside the split."""
+    look_up = split.files_of if side == "image" else split.texts_of
+    words: list[str | None] = look_up(ids.to_numpy()).to_pylist()
+    if side == "caption":
+        words = [None if text is None else _in_one_line(text) for text in words]
+    return words
+
+
+def _choose_captions(split: Split, asked: pd.DataFrame, *, all_captions: bool) -> list[tuple[str, ...]]:
+    """The captions of each image, all or without one: the one asked about, or any if that is another image's.
+
+    So an image has the same number of captions beside it, whether its pair is known to match or not.
+    """
+    texts = dict(zip(split.caption_ids.tolist(), map(_in_one_line, split.captions["text"].to_pylist()), strict=True))
+    written_for = defaultdict(list)
+    for image, caption in zip(split.caption_image_ids.tolist(), texts, strict=True):
+        written_for[image].append(caption)
+    chosen = []
+    for row in asked.itertuples():
+        captions = written_for[row.image_id]
+        if not all_captions:
+            is_own = row.caption_id in captions
+            left_out = row.caption_id if is_own else captions[int(row.pair_id[1:], 16) % len(captions)]
+            captions = [caption for caption in captions if caption != left_out]
+        chosen.append(tuple(texts[caption] for caption in captions))
+    return chosen
 
 
 def _in_one_line(text: str) -> str:

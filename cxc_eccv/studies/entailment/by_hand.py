@@ -35,7 +35,7 @@ from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.formats import find_format
 from cxc_eccv.studies.asking.image_addresses import find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions
-from cxc_eccv.studies.asking.questions import CANDIDATE, PAIR, Question, Questionnaire
+from cxc_eccv.studies.asking.questions import CANDIDATE, PAIR, Question, Questionnaire, ask
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import settle
 from cxc_eccv.studies.entailment.mean_scores import TASKS
@@ -169,38 +169,19 @@ def make_questionnaire(entail_task: Task, split: Split, tops: Iterable[TopK]) ->
     """A sheet for each image with every pair once, in the order of a hash, which reveals neither model nor rank."""
     lists = []
     for top in tops:
-        sheets = np.repeat(np.arange(top.query_ids.size), top.depth)
-        lists.append(pd.DataFrame({"sheet": sheets, PAIR[0]: top.query_ids[sheets], PAIR[1]: top.ids.ravel()}))
+        numbers = np.repeat(np.arange(top.query_ids.size), top.depth)
+        lists.append(pd.DataFrame({"sheet": numbers, PAIR[0]: top.query_ids[numbers], PAIR[1]: top.ids.ravel()}))
     pairs = pd.concat(lists).drop_duplicates()
-    pairs["file_name"] = split.files_of(pairs["image_id"].to_numpy()).to_pylist()
-    pairs["caption"] = split.texts_of(pairs["caption_id"].to_numpy()).to_pylist()
-    unknown = pairs[pairs["file_name"].isna() | pairs["caption"].isna()]
-    if len(unknown):
-        raise DataError(
-            f"image {unknown['image_id'].iloc[0]} or one of its captions is not in the split: the export was made from "
-            "other data. Point --data-dir at that data"
-        )
-    premises = split.captions_of(pairs["image_id"].to_numpy()).to_pylist()
-    pairs["premise"] = [tuple(map(_join_lines, texts)) for texts in premises]
     pairs["hash"] = [blake2b(f"{image}-{caption}".encode()).digest() for image, caption in pairs[PAIR].to_numpy()]
     pairs = pairs.sort_values(["sheet", "hash"])
-    sheets_of_questions: list[list[Question]] = [[] for _ in range(pairs["sheet"].max() + 1)]
-    for row in pairs.to_dict("records"):
-        question = Question(
-            pair_id=f"{entail_task.collection.name}-{row['image_id']}-{row['caption_id']}",
-            image_id=row["image_id"],
-            caption_id=row["caption_id"],
-            file_name=row["file_name"],
-            caption=_join_lines(row["caption"]),
-            role=CANDIDATE,
-            captions=row["premise"],
-        )
-        sheets_of_questions[row["sheet"]].append(question)
-    return Questionnaire(schemes()["entailment"], sheets_of_questions)
-
-
-def _join_lines(text: str) -> str:
-    return " ".join(text.split())
+    collection = entail_task.collection.name
+    pairs["pair_id"] = [f"{collection}-{image}-{caption}" for image, caption in pairs[PAIR].to_numpy()]
+    pairs["role"] = CANDIDATE
+    questions = ask(split, pairs, all_captions=True)
+    sheets: list[list[Question]] = [[] for _ in range(pairs["sheet"].max() + 1)]
+    for number, question in zip(pairs["sheet"], questions, strict=True):
+        sheets[number].append(question)
+    return Questionnaire(schemes()["entailment"], sheets)
 
 
 def find_labels(entail_task: Task, split: Split, questionnaire: Questionnaire) -> pd.DataFrame:

@@ -28,8 +28,8 @@ from cxc_eccv.studies.asking.questions import (
     CANDIDATES_A_SHEET,
     NEGATIVE,
     POSITIVE,
-    Question,
     Questionnaire,
+    ask,
 )
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MATCHED, MEASURES
@@ -99,29 +99,9 @@ def ask_failures(explained: pa.Table, split: Split) -> Questionnaire:
     known = pd.DataFrame(_list_known(split), columns=["query_id", "truth_id", "retrieved_id", "role"])
     known["pair_id"] = [f"t2i-{query}-{truth}-{other}" for query, truth, other, _ in known.itertuples(index=False)]
     pairs = pd.concat([pairs, known]).drop_duplicates("pair_id").sort_values("pair_id")
-    pairs["caption"] = split.texts_of(pairs["query_id"].to_numpy()).to_pylist()
-    pairs["other"] = split.files_of(pairs["truth_id"].to_numpy()).to_pylist()
-    pairs["file_name"] = split.files_of(pairs["retrieved_id"].to_numpy()).to_pylist()
-    unknown = pairs[pairs[["caption", "other", "file_name"]].isna().any(axis=1)]
-    if len(unknown):
-        raise DataError(
-            f"failure {unknown['pair_id'].iloc[0]} is not in the {split.name} split of this data. Point --data-dir at "
-            "the data that was explained."
-        )
-    sheets = []
-    for row in pairs.itertuples():
-        question = Question(
-            pair_id=row.pair_id,
-            image_id=row.retrieved_id,
-            caption_id=row.query_id,
-            file_name=row.file_name,
-            caption=" ".join(row.caption.split()),
-            role=row.role,
-            captions=(),
-            other=row.other,
-        )
-        sheets.append([question])
-    return Questionnaire(SCHEME, sheets, portable=True)
+    ids = {"query_id": "caption_id", "truth_id": "other_id", "retrieved_id": "image_id"}
+    questions = ask(split, pairs.rename(columns=ids))
+    return Questionnaire(SCHEME, [[question] for question in questions], portable=True)
 
 
 def _list_known(split: Split) -> Iterator[tuple[int, int, int, str]]:
