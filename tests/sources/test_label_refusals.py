@@ -8,10 +8,8 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
-from label_files import label_facts, label_table, random_pairs
+from label_files import label_facts, label_table, random_pairs, write_table
 
 from cxc_eccv.cli.user_tables import load_judge, read_captions, read_probabilities, read_summaries
 from cxc_eccv.errors import CxcEccvError, MalformedSource, SourceMissing
@@ -27,12 +25,8 @@ def write(path, content):
         path.write_bytes(content)
     elif isinstance(content, str):
         path.write_text(content)
-    elif path.suffix == ".csv":
-        pa.csv.write_csv(content, path)
-    elif path.suffix == ".jsonl":
-        path.write_text("\n".join(map(json.dumps, content.to_pylist())))
     else:
-        pq.write_table(content, path)
+        write_table(path, content)
     return path
 
 

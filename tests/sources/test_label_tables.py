@@ -1,15 +1,12 @@
 """Labels from a plain table: a source under the name of its file, of the splits that its ids are of."""
 
 import gzip
-import json
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
-from label_files import random_pairs, write_label_file
+from label_files import random_pairs, write_label_file, write_table
 
 import cxc_eccv as ce
 from cxc_eccv import registry
@@ -30,17 +27,6 @@ def pairs(sample_library):
     return pa.table({"image_id": images, "caption_id": captions, "positive": np.array(gains) > 0, "gain": gains})
 
 
-def write(path, table):
-    """Write a table by its ending."""
-    if path.suffix == ".csv":
-        pa.csv.write_csv(table, path)
-    elif path.suffix == ".jsonl":
-        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
-    else:
-        pq.write_table(table, path)
-    return path
-
-
 def positives_of(library, direction="i2t", split="test"):
     found = merged_qrels(library.split(split), direction, sources=["mine"])
     pairs = zip(found.query_ids[found.rows].tolist(), found.gallery_ids[found.indices].tolist(), strict=True)
@@ -49,7 +35,7 @@ def positives_of(library, direction="i2t", split="test"):
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.jsonl", "mine.parquet"])
 def test_table_is_a_source_under_its_name(tmp_path, pairs, name):
-    library = Library("sample", labels=write(tmp_path / name, pairs))
+    library = Library("sample", labels=write_table(tmp_path / name, pairs))
     assert library.label_names == library.table_names == ("mine",)
     merged = merge(library.split("test"), "i2t", sources=["coco", "mine"])
     assert merged.rules == ("coco: original link", "mine: as its file says")
@@ -65,7 +51,7 @@ def test_either_column_says_what_is_positive(tmp_path, pairs, columns):
     table = pairs.select([*columns, "caption_id", "image_id"]).append_column(
         "note", pairs["image_id"].cast(pa.string())
     )
-    file = Library("sample", labels=write(tmp_path / "mine.csv", table)).split("test").labels("mine")
+    file = Library("sample", labels=write_table(tmp_path / "mine.csv", table)).split("test").labels("mine")
     assert file.table["positive"].to_pylist() == pairs["positive"].to_pylist()
     gains = pairs["gain"] if "gain" in columns else pairs["positive"].cast(pa.float64())
     assert file.table["gain"].to_pylist() == gains.to_pylist()
@@ -89,7 +75,7 @@ def test_name_of_verdicts_is_folded(tmp_path, sample_library, pairs, name):
     table = pairs.select(["image_id", "caption_id"]).append_column(name, pairs["positive"].cast(pa.int8()))
     rows = pairs.filter(pairs["positive"]).to_pylist()
     expected = {(row["image_id"], row["caption_id"]) for row in rows}
-    assert read_positives(write(tmp_path / "mine.csv", table), sample_library) == expected
+    assert read_positives(write_table(tmp_path / "mine.csv", table), sample_library) == expected
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -104,24 +90,24 @@ def test_name_of_verdicts_is_folded(tmp_path, sample_library, pairs, name):
 )
 def test_column_of_other_texts_is_ignored(tmp_path, sample_library, pairs, name, values, ending):
     table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column(name, pa.array(values))
-    assert len(read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)) == 2
+    assert len(read_positives(write_table(tmp_path / f"mine.{ending}", table), sample_library)) == 2
 
 
 def test_category_of_pandas_is_a_text(tmp_path, sample_library, pairs):
     names = pa.array(["anna", "ben"]).dictionary_encode()
     table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column("annotator", names)
-    assert len(read_positives(write(tmp_path / "mine.parquet", table), sample_library)) == 2
+    assert len(read_positives(write_table(tmp_path / "mine.parquet", table), sample_library)) == 2
 
 
 def test_names_of_ids_are_folded_too(tmp_path, sample_library, pairs):
     table = pairs.rename_columns(["Image_ID", "caption_id ", "positive", "gain"])
-    path = write(tmp_path / "mine.parquet", table)
-    assert read_positives(path, sample_library) == read_positives(write(path, pairs), sample_library)
+    path = write_table(tmp_path / "mine.parquet", table)
+    assert read_positives(path, sample_library) == read_positives(write_table(path, pairs), sample_library)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_gzipped_table_is_read(tmp_path, sample_library, pairs, ending):
-    path = write(tmp_path / f"mine.{ending}", pairs)
+    path = write_table(tmp_path / f"mine.{ending}", pairs)
     packed = tmp_path / f"packed.{ending}.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert Library("sample", labels=packed).label_names == ("packed",)
@@ -129,12 +115,12 @@ def test_gzipped_table_is_read(tmp_path, sample_library, pairs, ending):
 
 
 def test_without_verdicts_all_pairs_are_positive(tmp_path, pairs):
-    library = Library("sample", labels=write(tmp_path / "mine.csv", pairs.select(["image_id", "caption_id"])))
+    library = Library("sample", labels=write_table(tmp_path / "mine.csv", pairs.select(["image_id", "caption_id"])))
     assert len(positives_of(library)) == pairs.num_rows
 
 
 def test_byte_order_mark_is_passed_over(tmp_path, pairs):
-    path = write(tmp_path / "mine.csv", pairs)
+    path = write_table(tmp_path / "mine.csv", pairs)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert Library("sample", labels=path).split("test").labels("mine").table.num_rows == pairs.num_rows
 
@@ -143,20 +129,20 @@ def test_table_of_several_splits_is_one_source(tmp_path, sample_library, pairs):
     images, captions = np.array(random_pairs(sample_library, "train")[0]).T
     other = pa.table({"image_id": images, "caption_id": captions})
     whole = pa.concat_tables([other, pairs.select(["image_id", "caption_id"])])
-    library = Library("sample", labels=write(tmp_path / "mine.csv", whole))
+    library = Library("sample", labels=write_table(tmp_path / "mine.csv", whole))
     assert list(library.label_files) == ["labels_mine_train", "labels_mine_test"]
     assert (len(positives_of(library, split="train")), len(positives_of(library))) == (200, 200)
 
 
 def test_folder_of_tables_is_read(tmp_path, pairs):
-    write(tmp_path / "first.csv", pairs.slice(0, 100))
-    write(tmp_path / "second.jsonl", pairs.slice(100))
+    write_table(tmp_path / "first.csv", pairs.slice(0, 100))
+    write_table(tmp_path / "second.jsonl", pairs.slice(100))
     (tmp_path / "README.md").write_text("Labels.")
     assert Library("sample", labels=tmp_path).label_names == ("first", "second")
 
 
 def test_tables_alone_decide_unless_sources_are_named(tmp_path, pairs, make_run):
-    library = Library("sample", labels=write(tmp_path / "mine.csv", pairs))
+    library = Library("sample", labels=write_table(tmp_path / "mine.csv", pairs))
     run = make_run(library)
     alone = ce.evaluate(run, "coco_5k", data_dir=library, **QUIET)
     assert alone.labels == "mine"
@@ -169,7 +155,7 @@ def test_tables_alone_decide_unless_sources_are_named(tmp_path, pairs, make_run)
 
 
 def test_benchmark_of_searched_queries_has_no_table(tmp_path, sample_library, pairs, make_run):
-    table = write(tmp_path / "mine.csv", pairs)
+    table = write_table(tmp_path / "mine.csv", pairs)
     task = registry.task("annotated")
     facts = {"name": "theirs"}
     file = write_label_file(tmp_path / "theirs.parquet", sample_library, *random_pairs(sample_library, seed=1), **facts)
@@ -191,7 +177,7 @@ def test_real_positives_written_as_csv_are_the_same(tmp_path, real_library, labe
     split = real_library.split("test")
     table = table.rename_columns(names)
     table = table.filter(pc.is_in(table["caption_id"], pa.array(split.caption_ids)))
-    library = Library(real_library.data_dir, labels=write(tmp_path / "mine.csv", table), offline=True)
+    library = Library(real_library.data_dir, labels=write_table(tmp_path / "mine.csv", table), offline=True)
     expected = set(zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True))
     assert positives_of(library, direction) == expected
     if labels == "eccv":

@@ -1,7 +1,11 @@
 """Label files for tests: pairs of a library's split with gains, as ``cxc-eccv annotate merge`` writes them."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 
@@ -52,4 +56,15 @@ def write_label_file(path, library, pairs, gains, split="test", **facts):
     images, captions = (sorted(set(ids)) for ids in zip(*pairs, strict=True))
     facts = {"searched": {"i2t": images, "t2i": captions}} | facts
     write_labels(path, label_table(pairs, gains), label_facts(library, split, **facts))
+    return path
+
+
+def write_table(path, table):
+    """Write a table by its ending."""
+    if path.suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        pq.write_table(table, path)
     return path
