@@ -159,13 +159,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     Folders that are absent or cannot be written are refused before torch is imported; the script's parser checks the
     rest.
     """
-    from cxc_eccv.sources.download import image_folder, mirror_folder
-
-    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, images: image_folder}
-    checks["--output-dir"] = lambda output: refuse_unwritable(Path(output))
-    for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
-        if option in checks:
-            checks[option](value)
+    _check_folders(arguments, images)
     with needs_extra("train"):
         from transformers.utils import logging
 
@@ -175,8 +169,23 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     logging.disable_progress_bar()  # of transformers, for each file
     trained: Trained = script.train(arguments)
     leave_group()
-    if os.environ.get("RANK", "0") != "0":
-        return
+    if os.environ.get("RANK", "0") == "0":
+        _deliver(trained)
+
+
+def _check_folders(arguments: Sequence[str], images: str) -> None:
+    """Refuse folders of data and images that are absent, and an output folder that cannot be written."""
+    from cxc_eccv.sources.download import image_folder, mirror_folder
+
+    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, images: image_folder}
+    checks["--output-dir"] = lambda output: refuse_unwritable(Path(output))
+    for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
+        if option in checks:
+            checks[option](value)
+
+
+def _deliver(trained: Trained) -> None:
+    """Write the report and the card of a model, print its scores and how to score it, and upload it where asked."""
     from cxc_eccv.report.files import REPORT_FOLDER
     from cxc_eccv.report.score_tables import table_of_change
     from cxc_eccv.studies.trainers.model_card import write_model_card

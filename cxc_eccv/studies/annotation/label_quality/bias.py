@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -221,6 +222,14 @@ def measure_biases(
     return rows
 
 
+def _estimate(values: Parts, confidence: float) -> dict[str, Any]:
+    """The estimates from values and their samples; None stays None."""
+    return {
+        name: None if drawn is None else Estimate(float(drawn[0]), *interval(drawn[1:], confidence))
+        for name, drawn in values.items()
+    }
+
+
 def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, metric: str, confidence: float) -> Biases:
     """The biases from each model's (T, 1 + S) scores on the labels of the sets of bits 1 to T, with S samples."""
     annotators = labels.annotators
@@ -230,13 +239,7 @@ def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, me
         number = sum(1 << annotators.index(name) for name in members)
         return {model: values[number - 1] for model, values in scores.items()}
 
-    def estimate(values: Parts) -> dict[str, Any]:
-        """The estimates from values and their samples; None stays None."""
-        return {
-            name: None if drawn is None else Estimate(float(drawn[0]), *interval(drawn[1:], confidence))
-            for name, drawn in values.items()
-        }
-
+    estimate = partial(_estimate, confidence=confidence)
     without = (labels.sizes == 0).sum(axis=1)
     sets = []
     for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):

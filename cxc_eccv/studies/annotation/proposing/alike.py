@@ -150,13 +150,7 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
     side = options.sides[0]
     depth = options.depth or NEIGHBOURS
-    content = split.first(options.limit)
-    if side == "image":
-        table = once(choose_image_pairs(runs, content, neighbours=depth))
-    else:  # in turn with co-captions, which follow
-        table = choose_caption_pairs(runs, content, neighbours=depth, seed=options.seed)
-        half = table["model"].is_valid().to_pylist().count(True)
-        table = table.take(pa.array(in_turn(half, table.num_rows - half)))
+    table = _choose_pairs(runs, split.first(options.limit), side, depth, options.seed)
     has_ratings = split.name in ("validation", "test")
     rated = _unordered(split.ratings("sis" if side == "image" else "sts"), SIDE_IDS) if has_ratings else set()
     before = set() if options.asked is None else _unordered(options.asked, ("image_id", "caption_id"))
@@ -191,6 +185,15 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
         facts=ProposalFacts(strategy="cxc", split=split.name, options=facts, models=models, counts=counts),
         is_near=lambda ids, _: np.zeros(ids.size, dtype=bool),
     )
+
+
+def _choose_pairs(runs: Mapping[str, Run], content: Split, side: str, depth: int, seed: int) -> pa.Table:
+    """Pairs of two images, each once; or of two captions, in turn with co-captions."""
+    if side == "image":
+        return once(choose_image_pairs(runs, content, neighbours=depth))
+    table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
+    half = table["model"].is_valid().to_pylist().count(True)  # co-captions follow
+    return table.take(pa.array(in_turn(half, table.num_rows - half)))
 
 
 def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:

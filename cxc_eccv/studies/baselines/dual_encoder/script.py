@@ -282,16 +282,6 @@ def describe(
     )
     settings = {name: value for name, value in settings.items() if name not in unused}
 
-    scoring = []
-    if data.image_features is None:  # cxc-eccv encode does not join the vectors of images
-        raw = ["--data-dir", data.data_dir] if data.data_dir else []
-        side = ["--images", data.images or "IMAGES"] if has_images else ["--side", "captions"]
-        vectors = str(folder.absolute() / "test.npz")
-        scoring = [
-            ["encode", "--model", str(folder), *side, *raw, "--output", vectors],
-            ["evaluate", vectors, *raw, "--output", str(folder.absolute() / REPORT_FOLDER)],
-        ]
-
     images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
     about = ABOUT_MODEL.format(DESCRIBED[options.mode])
     return Trained(
@@ -304,12 +294,25 @@ def describe(
         parts=data.train_on if data.pairs_file is None else (),
         settings=without_places({**settings, **selection.settings}),
         loading=list_loading_code(model, has_images=has_images),
-        scoring=scoring,
+        scoring=list_scoring_commands(folder, data, has_images=has_images),
         library=library,
         outcome=[selection.describe(), *describe_collapse(trainer.state)],
         images=images if has_images else None,
         pipeline_tag=find_pipeline_tag(model),
     )
+
+
+def list_scoring_commands(folder: Path, data: DataOptions, *, has_images: bool) -> list[list[str]]:
+    """The commands that encode and score the test split; none with features, as encode does not join their vectors."""
+    if data.image_features is not None:
+        return []
+    raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    side = ["--images", data.images or "IMAGES"] if has_images else ["--side", "captions"]
+    vectors = str(folder.absolute() / "test.npz")
+    return [
+        ["encode", "--model", str(folder), *side, *raw, "--output", vectors],
+        ["evaluate", vectors, *raw, "--output", str(folder.absolute() / REPORT_FOLDER)],
+    ]
 
 
 def describe_leaks(model: AnyModel, library: Library, data: DataOptions) -> list[str]:
