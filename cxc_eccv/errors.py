@@ -25,6 +25,7 @@
     ├── WriteFailed               a file or folder cannot be written; another process may be writing it
     ├── NoSuchFile                a file is not there; suggests the nearest; also a FileNotFoundError
     ├── UnknownName               there is no such task, metric, config or source; suggests the nearest
+    ├── UnknownScore              a report has no such score; names the nearest that it has; also a KeyError
     └── InvalidOption             an argument is out of range or conflicts with another
         └── ExtraMissing          a package is not installed; has the command; also an ImportError
 
@@ -65,6 +66,7 @@ __all__ = [
     "TowerMissing",
     "UnknownIds",
     "UnknownName",
+    "UnknownScore",
     "WriteFailed",
     "raise_all",
 ]
@@ -250,6 +252,22 @@ def _is_too_long(path: Path) -> bool:
     return False
 
 
+def find_nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most like another one, else the one that begins with it or holds it, else None.
+
+    Example:
+        >>> find_nearest("eccv", ["eccv_caption", "coco_5k"]), find_nearest("5k", ["coco_5k"]), find_nearest("x", ["y"])
+        ('eccv_caption', 'coco_5k', None)
+    """
+    every = list(names)
+    beginning = [each for each in every if each.startswith(name)]
+    holding = [each for each in every if name in each]
+    near = difflib.get_close_matches(name, every, n=1)
+    for longer in (beginning, holding) if name else ():
+        near = near or difflib.get_close_matches(name, longer, n=1, cutoff=0)
+    return near[0] if near else None
+
+
 class UnknownName(CxcEccvError):
     """There is no such task, metric, config or source; ``listed`` says which list of the command line has all of them.
 
@@ -262,10 +280,18 @@ class UnknownName(CxcEccvError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str], *, listed: str = "") -> None:
         names = {each.casefold(): each for each in known}
-        near = difflib.get_close_matches(str(name)[:100].casefold(), names, n=1)
-        hint = f"; did you mean {names[near[0]]!r}?" if near else "."
+        near = find_nearest(str(name)[:100].casefold(), names)
+        hint = f"; did you mean {names[near]!r}?" if near else "."
         known_names = f"To see all: cxc-eccv list {listed}" if listed else f"Known: {', '.join(names.values())}"
         super().__init__(f"unknown {kind} {cut(repr(name))}{hint} {known_names}")
+
+
+class UnknownScore(CxcEccvError, KeyError):
+    """A report has no score of this key."""
+
+    def __str__(self) -> str:
+        """The message; that of a KeyError would be in quotes."""
+        return str(self.args[0])
 
 
 class InvalidOption(CxcEccvError):

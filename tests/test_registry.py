@@ -23,6 +23,21 @@ def test_unknown_names_get_a_hint():
 
 
 @pytest.mark.parametrize(
+    ("find", "name", "nearest"),
+    [
+        (registry.task, "eccv", "eccv_caption"),
+        (registry.task, "flickr30", "flickr30k"),
+        (registry.task, "5k", "coco_5k"),
+        (registry.metric, "precision_at", "r_precision"),
+        (registry.metric, "kendall", "kendall_tau_c"),
+    ],
+)
+def test_part_of_a_name_gets_a_hint(find, name, nearest):
+    with pytest.raises(UnknownName, match=f"did you mean '{nearest}'"):
+        find(name)
+
+
+@pytest.mark.parametrize(
     ("printed", "label"),
     [
         *(("r@1", "recall_at_1"), ("R@10", "recall_at_10"), ("Recall@5", "recall_at_5"), ("mAP@R", "map_at_r")),

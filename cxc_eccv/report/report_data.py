@@ -12,6 +12,7 @@ from cxc_eccv.terminal import visible
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json, make_shape, to_json
 from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.scores import Scores
 from cxc_eccv.types.strict_json import TEXT, Each, Json, Shape, check_shape, decode_json
 from cxc_eccv.types.training_data import UNKNOWN_DATA, describe_training_data
 
@@ -168,9 +169,9 @@ class ReportData:
         return " and ".join(filter(None, faults))
 
     @property
-    def scores(self) -> dict[str, float]:
-        """Key to value, as under ``scores`` in report.json."""
-        return {result.key: result.value for result in self.results}
+    def scores(self) -> Scores:
+        """Key to value, as under ``scores`` in report.json; a wrong key raises an error that names the right ones."""
+        return Scores({result.key: result.value for result in self.results}, self.skipped)
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame with one row per result, in the report's units: fractions, plain ranks, RSUM in percent.
