@@ -70,10 +70,21 @@ def trec(split, scores):
     return RankingsRun(lists)
 
 
-def cut(split, scores, depth=10):
+def cut(split, scores, depth=10, *, worst_first=False):
     """The best captions of each image, without scores."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    if worst_first:
+        order = order[:, ::-1]
     return RankingsRun.from_dicts(i2t=dict(zip(split.image_ids.tolist(), split.caption_ids[order], strict=True)))
+
+
+def distances(split, scores, depth=10):
+    """The distances of the nearest images of each caption."""
+    lists = {}
+    for caption, row in zip(split.caption_ids.tolist(), 1 - scores.T, strict=True):
+        nearest = np.argsort(row)[:depth]
+        lists[caption] = dict(zip(split.image_ids[nearest].tolist(), row[nearest].tolist(), strict=True))
+    return lists
 
 
 GOOD = {
@@ -85,6 +96,7 @@ GOOD = {
         split, *(np.rint(30 * side).clip(-127, 127).astype("float32") for side in vectors(split))
     ),
     "TREC run": lambda split: trec(split, cosines(split)),
+    "weak model's lists": lambda split: cut(split, cosines(split, noise=4)),
     "rankings without scores": lambda split: cut(split, cosines(split)),
 }
 
@@ -133,6 +145,16 @@ BAD = {
         lambda split: cut(split, 1 - cosines(split), depth=20),
         "random_order",
         "R@20 is 0.0%",
+    ),
+    "nearest items worst first": (
+        lambda split: cut(split, cosines(split), worst_first=True),
+        "reversed_rankings",
+        "Are the lists worst first",
+    ),
+    "distances of the nearest items": (
+        lambda split: RankingsRun.from_dicts(t2i=distances(split, cosines(split, noise=2))),
+        "reversed_rankings",
+        "Are the scores distances or ranks",
     ),
     "softmax over images": (lambda split: scores_run(split, softmax(cosines(split), 0)), "softmax_scores", "in i2t"),
     "softmax over captions": (lambda split: scores_run(split, softmax(cosines(split), 1)), "softmax_scores", "in t2i"),
@@ -202,7 +224,9 @@ def test_sum_alone_shows_what_ties_decide(split, sample_library):
 
 def test_doubts_are_found_in_order_of_causes():
     declared = find_declared(doubts, "DOUBT", doubts.Doubt)
-    assert set(declared) == {"cut_rankings", "deciding_ties", "lowest_score", "random_order", "softmax_scores"}
+    assert set(declared) == {
+        *("cut_rankings", "deciding_ties", "lowest_score", "random_order", "reversed_rankings", "softmax_scores")
+    }
     order = [doubt.name for doubt in doubts._declared_doubts()]
     for doubt in declared.values():
         assert all(order.index(doubt.name) < order.index(effect) for effect in doubt.explains)
