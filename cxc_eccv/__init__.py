@@ -5,7 +5,8 @@
     import cxc_eccv as ce
 
     pairs = ce.load("sits", split="test")                    # a datasets.Dataset
-    report = ce.evaluate(ce.load_run("clip.npz"))            # every task the file allows
+    report = ce.evaluate("clip.npz")                         # every task the file allows
+    report = ce.evaluate(i2t={5: {7: 0.3}}, t2i={7: {5: 0.3}})    # scores of a model, or ranked lists
     print(report)                                            # a table per task
 """
 
@@ -25,7 +26,6 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_model",
-    "evaluate_rankings",
     "load",
     "load_embeddings",
     "load_report",
@@ -45,7 +45,6 @@ HOMES = {
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_model": "cxc_eccv.encoding.evaluate_model",
-    "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.load",
     "load_embeddings": "cxc_eccv.runs",
     "load_report": "cxc_eccv.report.loading",
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.encoding.evaluate_model import evaluate_model
     from cxc_eccv.evaluate_modules import metric
-    from cxc_eccv.evaluation import evaluate, evaluate_rankings
+    from cxc_eccv.evaluation import evaluate
     from cxc_eccv.report.loading import load_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library

@@ -20,7 +20,6 @@ PUBLIC = [
     "compare",
     "evaluate",
     "evaluate_model",
-    "evaluate_rankings",
     "load",
     "load_embeddings",
     "load_report",

@@ -20,7 +20,7 @@ tasks by those of other sources; :mod:`~cxc_eccv.evaluation.bounds` computes how
 move a number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people's answers.
 """
 
-from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks
+from cxc_eccv.evaluation.calls import evaluate, evaluate_request, report_of_ranks
 from cxc_eccv.evaluation.doubts import warn_of_doubts
 from cxc_eccv.evaluation.plan import make_plan
 from cxc_eccv.evaluation.request import Fields, Request
@@ -29,7 +29,6 @@ __all__ = [
     "Fields",
     "Request",
     "evaluate",
-    "evaluate_rankings",
     "evaluate_request",
     "make_plan",
     "report_of_ranks",

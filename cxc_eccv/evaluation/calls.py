@@ -1,4 +1,4 @@
-"""The public calls: they turn a run, dicts of rankings, or ranks into a report, or a run into its open pairs."""
+"""The public calls: they turn a run in any form, or ranks, into a report, or a run into its open pairs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
-
-from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
@@ -22,7 +20,9 @@ from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.report import Report
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
+from cxc_eccv.runs.find_run import GivenRun, find_run
+from cxc_eccv.runs.rankings import RankingDict
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks
 from cxc_eccv.types.ids import check_type
@@ -30,9 +30,12 @@ from cxc_eccv.types.provenance import RestrictionFacts
 
 
 def evaluate(
-    run: Run,
+    run: GivenRun | None = None,
     tasks: str | Sequence[str] = "all",
     *,
+    i2t: RankingDict | None = None,
+    t2i: RankingDict | None = None,
+    direction: str | None = None,
     data_dir: str | Path | Library | None = None,
     progress: bool = True,
     **fields: Unpack[Fields],
@@ -51,9 +54,15 @@ def evaluate(
     compares only with reports on the same labels.
 
     Args:
-        run: embeddings, scores or rankings, as returned by :func:`cxc_eccv.runs.load.load_run`.
+        run: a model's results: the path of a file that :func:`cxc_eccv.runs.load.load_run` reads, or the run that it
+            returns; a dict of arrays named as in a file (``image_ids``, ``image_embeddings``, ...); a dict of
+            ``direction`` to its rankings, or, with ``direction``, the rankings of one.
         tasks: ``all`` for those that the run and the data allow, or names of tasks (``cxc``) or of their directions
             (``cxc/t2t``).
+        i2t: in place of a run, image id to ranked caption ids, best first, or to ``{caption id: score}``, higher is
+            better. Lists may be cut short: metrics that need deeper ones are skipped, as the report says.
+        t2i: caption id to ranked image ids, or to ``{image id: score}``.
+        direction: of a dict or a file that does not state it: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
         data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
             the download cache.
         progress: show a progress bar when standard error is a terminal.
@@ -104,22 +113,28 @@ def evaluate(
         UnknownName: a task, direction, metric, split or similarity is unknown.
         InvalidOption: an option is out of range, a named task cannot be computed, ``name`` is not a line of text, or
             ``similarity``, ``block_size`` or ``device`` is set for scores or rankings.
-        RunError: the run lacks items that a task needs or has unknown items; or rankings are too short for a named
+        RunError: a dict is empty, or its ids are no whole numbers or repeated; the run lacks items that a task needs
+            or has unknown items; or rankings are too short for a named
             metric, or for all metrics of a named task. All errors of its ids are raised together, before the pass.
         DataError: a raw file is missing or malformed.
 
     Example:
+        >>> split = Library("sample").split("test")
+        >>> lists = dict.fromkeys(split.caption_ids.tolist(), split.image_ids)
+        >>> report = evaluate(t2i=lists, tasks="coco_5k", data_dir="sample")
+        >>> round(report.scores["coco_5k/t2i/recall_at_1"], 4), report.skipped["coco_5k/i2t"]
+        (0.0167, 'the run has no i2t rankings')
+
         >>> import numpy as np
-        >>> from cxc_eccv.runs import EmbeddingsRun
-        >>> from cxc_eccv.types import Embeddings
-        >>> library = Library("sample")
-        >>> captions = library.split("test").captions["caption_id"].to_numpy()
-        >>> vectors = np.random.default_rng(0).standard_normal((captions.size, 8))
-        >>> text_only = EmbeddingsRun(None, Embeddings(captions, vectors))
-        >>> report = evaluate(text_only, "cxc", data_dir=library)
+        >>> vectors = np.random.default_rng(0).standard_normal((split.caption_ids.size, 8))
+        >>> texts = {"caption_ids": split.caption_ids, "caption_embeddings": vectors}
+        >>> report = evaluate(texts, "cxc", data_dir="sample")
         >>> [result.key for result in report.results][:2], report.skipped["cxc/i2t"]
         (['cxc/t2t/recall_at_1', 'cxc/t2t/recall_at_5'], 'the run has no images')
     """
+    if isinstance(tasks, Mapping):
+        raise InvalidOption("tasks is a dict; two dicts of rankings need names: evaluate(i2t={...}, t2i={...})")
+    run = find_run(run, i2t=i2t, t2i=t2i, direction=direction)
     return evaluate_request(run, Request(tasks=tasks, **fields), find_library(data_dir), progress=progress)
 
 
@@ -153,43 +168,6 @@ def plan_run(ranker: Ranked, request: Request, library: Library) -> Plan:
     plan = make_plan(request, library, run)
     raise_all(find_faults(ranker, plan))
     return plan
-
-
-def evaluate_rankings(
-    i2t: Mapping[Any, ArrayLike] | None = None,
-    t2i: Mapping[Any, ArrayLike] | None = None,
-    tasks: str | Sequence[str] = "all",
-    *,
-    data_dir: str | Path | Library | None = None,
-    progress: bool = True,
-    **fields: Unpack[Fields],
-) -> Report:
-    """Score rankings in dicts, the first two arguments of ``compute_all_metrics`` in the eccv_caption package.
-
-    Its ``coco_1k``, ``coco_5k`` and ``eccv`` metrics are those of ``coco_1k``, ``coco_5k`` and ``eccv_caption`` here,
-    its ``cxc`` recalls those of ``cxc_rated``. Metrics that need deeper rankings are skipped, as the report says.
-
-    Args:
-        i2t: image id to ranked caption ids, best first.
-        t2i: caption id to ranked image ids.
-        tasks: as in :func:`evaluate`.
-        data_dir: as in :func:`evaluate`.
-        progress: as in :func:`evaluate`.
-        **fields: as in :func:`evaluate`, its keyword arguments.
-
-    Raises:
-        RunError: a dict is empty; ids are not integers, repeated or unknown; queries are missing; or rankings are too
-            short for a named metric or task.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> captions = Library("sample").split("test").captions["caption_id"].to_pylist()
-        >>> images = Library("sample").split("test").images["image_id"].to_pylist()
-        >>> report = evaluate_rankings(t2i=dict.fromkeys(captions, images), tasks="coco_5k", data_dir="sample")
-        >>> round(report.scores["coco_5k/t2i/recall_at_1"], 4), report.skipped["coco_5k/i2t"]
-        (0.0167, 'the run has no i2t rankings')
-    """
-    return evaluate(RankingsRun.from_dicts(i2t, t2i), tasks, data_dir=data_dir, progress=progress, **fields)
 
 
 def report_of_ranks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, Run, ScoresRun
+from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import SIDES, IntArray, find_positions
 
@@ -78,6 +78,8 @@ def _map_row_numbers(run: Run, split: Split, side: str) -> str:
 
 def _describe_captions_as_images(run: Run, split: Split) -> tuple[str, str]:
     if _are_of_other_side(run.ids("captions"), split.caption_ids, split.image_ids):
+        if isinstance(run, RankingsRun) and len(run.lists) == 1:
+            return _describe_other_direction(*run.lists), ""
         names = ("i2t", "t2i") if run.kind == "rankings" else ("image_ids", "caption_ids")
         fault = (
             "the image ids are caption ids, and the caption ids are image ids: images and captions are swapped; swap "
@@ -91,6 +93,14 @@ def _describe_captions_as_images(run: Run, split: Split) -> tuple[str, str]:
         return fault, f"{_open(split)}; {line}"
     fault += f"; every image has its own id, and this line of Python gets those of {_title(split)}"
     return fault, f"{_open(split)}; image_ids = split.image_ids"
+
+
+def _describe_other_direction(direction: str) -> str:
+    other = direction[::-1]
+    return (
+        f"the rankings called {direction} are of {other}: images and captions are swapped; give them as {other}: "
+        f"evaluate({other}={{...}}), direction='{other}', --direction {other}"
+    )
 
 
 def _keep_one_row(run: Run, owners: str) -> str:

@@ -53,7 +53,9 @@ def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - fr
         [2]
     """
     if not isinstance(run, Run):
-        raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
+        raise MalformedRun(
+            f"{run!r:.60} is not a run; read a file with load_run, or give dicts or arrays with their ids to evaluate"
+        )
     if isinstance(run, EmbeddingsRun):
         return ByVectors(run, options)
     return ByScores(run, options) if isinstance(run, MatrixRun) else ByLists(run, options)

@@ -83,20 +83,23 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     return make_embeddings(path, *read_arrays(path))
 
 
-def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
-    """The run from the arrays of a file; similarity and model are arrays or metadata."""
-    similarity, model = find_texts(path, arrays, metadata)
-    sides = {side: read_side(path, arrays, *names) for side, names in ARRAY_PAIRS.items()}
-    further = check_further(path, arrays)
-    roles = _read_roles(path, arrays, sides)
+def make_embeddings(
+    path: Path | None, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> EmbeddingsRun:
+    """The run from arrays, those of a file if it has a path; similarity and model are arrays or metadata."""
+    where = path or "run"
+    similarity, model = find_texts(where, arrays, metadata)
+    sides = {side: read_side(where, arrays, *names) for side, names in ARRAY_PAIRS.items()}
+    further = check_further(where, arrays)
+    roles = _read_roles(where, arrays, sides)
     if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in ARRAY_PAIRS.values())
-        raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
+        raise MalformedRun(f"{where}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
         sides["images"],
         sides["captions"],
         path=path,
-        sha256=hash_file(path),
+        sha256=None if path is None else hash_file(path),
         similarity=similarity,
         model=model,
         further=further,
@@ -105,7 +108,7 @@ def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Ma
 
 
 def _read_roles(
-    path: Path, arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Embeddings | None]
+    path: Path | str, arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Embeddings | None]
 ) -> dict[str, Embeddings]:
     """The checked vectors of queries and of rated pairs, with the ids of their side."""
     known = [f"{name}_embeddings" for name in chain.from_iterable(ROLES.values())]
@@ -130,7 +133,7 @@ def _read_roles(
 
 
 def find_texts(
-    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+    path: Path | str, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
     """The similarity and the model, which are arrays or metadata."""
     entries = dict(metadata)
@@ -142,7 +145,7 @@ def find_texts(
     return entries.get(SIMILARITY), entries.get(MODEL)
 
 
-def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def check_further(path: Path | str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays of altered sentences: ids as int64, vectors as finite float32."""
     checked: dict[str, NDArray[Any]] = {}
     for name in sorted(name for name in arrays if name.startswith(FURTHER)):

@@ -45,7 +45,7 @@ def check_name(
         raise error(f"{where}: {what} is {shorten(name)}; give one line of text, or none")
 
 
-def read_entry(path: Path, array: NDArray[Any], entry: str) -> str:
+def read_entry(path: Path | str, array: NDArray[Any], entry: str) -> str:
     """The text in an array that holds exactly one."""
     if array.size != 1 or array.dtype.kind != "U":
         raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")

@@ -116,7 +116,9 @@ def test_swapped_sides_get_one_sentence(form, arrays, report_of):
     swapped["caption_embeddings"] = arrays["image_embeddings"]
     run = make_run(swapped)
     if form == "rankings":
-        run = RankingsRun.from_dicts(t2i=dict.fromkeys(arrays["image_ids"].tolist(), arrays["caption_ids"]))
+        i2t = dict.fromkeys(arrays["image_ids"].tolist(), arrays["caption_ids"])
+        t2i = dict.fromkeys(arrays["caption_ids"].tolist(), arrays["image_ids"])
+        run = RankingsRun.from_dicts(i2t=t2i, t2i=i2t)
     with pytest.raises(MissingIds, match="images and captions are swapped") as refused:
         report_of(run)
     names = {"i2t": "of captions", "t2i": "of images"} if form == "rankings" else swapped
@@ -126,6 +128,18 @@ def test_swapped_sides_get_one_sentence(form, arrays, report_of):
     else:
         np.testing.assert_array_equal(mended["image_ids"], arrays["image_ids"])
         np.testing.assert_array_equal(mended["caption_ids"], arrays["caption_ids"])
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_rankings_of_the_other_direction_are_named(direction, arrays, report_of):
+    queries, items = (arrays[f"{side}_ids"] for side in ("image", "caption"))
+    if direction == "i2t":
+        queries, items = items, queries
+    run = dict.fromkeys(queries.tolist(), items)
+    other = direction[::-1]
+    with pytest.raises(MissingIds, match=f"are of {other}: .* swapped; give them as {other}: .*--direction {other}"):
+        report_of(run, direction=direction)
+    assert report_of(run, direction=other, confidence=None).scores
 
 
 @pytest.mark.parametrize("tasks", ["all", "coco_5k"])

@@ -18,7 +18,6 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.paper_tables import PaperTables
 from cxc_eccv.comparison.published_join import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
-from cxc_eccv.evaluation import evaluate_rankings
 from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.console import render
@@ -211,9 +210,9 @@ def test_short_rankings_are_too_shallow_for_more_labels(library, make_run):
     assert most["coco",] == 5 < most[SOURCES]
     cut = {name: {query: items[:5] for query, items in orders[name].items()} for name in ("i2t", "t2i")}
     options = {"tasks": "coco_5k", "metrics": ["r_precision"], "data_dir": library, **QUIET}
-    assert evaluate_rankings(**cut, **options).scores
+    assert ce.evaluate(**cut, **options).scores
     with pytest.raises(RunTooShallow, match=str(most[SOURCES])):
-        evaluate_rankings(**cut, **options, sources=SOURCES)
+        ce.evaluate(**cut, **options, sources=SOURCES)
 
 
 def _judged(library, name, direction, sources):

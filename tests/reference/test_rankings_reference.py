@@ -35,7 +35,7 @@ def test_eccv_query_dicts_score_like_the_package(real_library, eccv_rankings, pe
     i2t, t2i = eccv_rankings
     theirs = peer.compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
     options = {"data_dir": real_library, "confidence": None, "metrics": ["map_at_r", "r_precision", "recall_at_k"]}
-    ours = ce.evaluate_rankings(i2t, t2i, "eccv_caption", **options).scores
+    ours = ce.evaluate(i2t=i2t, t2i=t2i, tasks="eccv_caption", **options).scores
     for name, label in NAMES.items():
         for direction in ("i2t", "t2i"):
             assert abs(ours[f"eccv_caption/{direction}/{label}"] - theirs[name][direction]) < 1e-12
@@ -49,22 +49,22 @@ def test_what_the_package_passes_over_in_silence(real_library, eccv_rankings, pe
     again = peer.compute_all_metrics({}, {}, target_metrics=["eccv_map_at_r"])
     assert again == scores
     with pytest.raises(MalformedRun, match="i2t: holds no query"):
-        ce.evaluate_rankings({}, {}, data_dir=real_library)
+        ce.evaluate(i2t={}, t2i={}, data_dir=real_library)
 
     text = {query: [str(item) for item in items[:50]] for query, items in zip(t2i, t2i.values(), strict=True)}
     zeros = peer.eccv_metrics({"t2i": text}, "t2i")
     assert {values["t2i"] for values in zeros.values()} == {0.0}
     with pytest.raises(MalformedRun, match="whole-number ids"):
-        ce.evaluate_rankings(t2i=text, data_dir=real_library)
+        ce.evaluate(t2i=text, data_dir=real_library)
 
     positives = real_library.split("test").eccv("eccv", "t2i").to_pandas().groupby("query_id")["item_id"].apply(list)
     one = {int(query): [own[0]] * 50 for query, own in positives.items()}
     assert peer.eccv_metrics({"t2i": one}, "t2i")["eccv_map_at_r"]["t2i"] == 1.0
     with pytest.raises(MalformedRun, match="twice, at ranks 1 and 2"):
-        ce.evaluate_rankings(t2i=one, data_dir=real_library)
+        ce.evaluate(t2i=one, data_dir=real_library)
 
     cut = {query: items[:1] for query, items in one.items()}
     precision = eccv_caption.metrics.compute_rprecision(cut, positives.to_dict())
     assert precision == 1.0
     with pytest.raises(RunTooShallow, match="r_precision of query"):
-        ce.evaluate_rankings(t2i=cut, tasks="eccv_caption/t2i", metrics=["r_precision"], data_dir=real_library)
+        ce.evaluate(t2i=cut, tasks="eccv_caption/t2i", metrics=["r_precision"], data_dir=real_library)

@@ -323,7 +323,7 @@ def measure_rankings() -> None:
     t2i = {query: random.choice(images, DEPTH, replace=False).tolist() for query in captions.tolist()}
 
     def score(tasks: str | Sequence[str], data: Library | None = None, **options: Any) -> None:  # noqa: ANN401
-        ce.evaluate_rankings(i2t, t2i, tasks, data_dir=data or Library(), progress=False, **options)
+        ce.evaluate(i2t=i2t, t2i=t2i, tasks=tasks, data_dir=data or Library(), progress=False, **options)
 
     theirs = spend_least(partial(score_lists_with_peer, i2t, t2i)).wall
     print_ratio("eccv_caption", theirs, theirs)

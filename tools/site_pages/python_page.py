@@ -57,7 +57,7 @@ GROUPS = {
         "Evaluate and report",
         "Score a run or a model, and save, load and show the report.",
         {
-            "cxc_eccv": ("evaluate", "evaluate_model", "evaluate_rankings", "load_report"),
+            "cxc_eccv": ("evaluate", "evaluate_model", "load_report"),
             "cxc_eccv.evaluation": ("Request",),
             "cxc_eccv.types.model_options": ("Encoding",),
             "cxc_eccv.report": ("Report", "ReportData"),

@@ -200,6 +200,22 @@ CASES["any"] = {
 }
 CASES["rankings (JSON)"] = {
     "a file cut short": malformed(cut(rankings(lambda content: None), 0.6), "run.json", "cut short", "save it again"),
+    "lists and scores mixed": malformed(
+        rankings(change_first(lambda items: dict.fromkeys(items, 0.5))), "run.json, t2i", "give every query a dict"
+    ),
+    "scores that are not finite": malformed(
+        rankings(lambda content: {"t2i": {query: {7: float("nan")} for query in content["t2i"]}}),
+        "run.json",
+        "found NaN, expected finite numbers",
+    ),
+    "scores that are no numbers": malformed(
+        rankings(lambda content: {"t2i": {query: {7: "high"} for query in content["t2i"]}}),
+        "run.json, t2i",
+        "a score is one number, higher is better",
+    ),
+    "rankings of the other direction": missing(
+        rankings(lambda content: {"t2i": content["i2t"]}), "are of i2t", "--direction i2t"
+    ),
 }
 CASES["rankings (Parquet)"] = {
     "a file cut short": malformed(cut(columns(lambda table: None), 0.6), "run.parquet", "cut short", "save it again"),
