@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from cxc_eccv.errors import UnknownName
+from cxc_eccv.extras import find_address
 from cxc_eccv.metrics.kinds import UNIT_FACTORS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.sources.catalog import describe_data
@@ -112,10 +113,16 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 """Before a second number, so that a narrow column breaks only between intervals; Markdown shows a space."""
 
 TIES = "queries in which an item has the same score as a positive; the item counts as ranked above it"
-TIES_PAGE = "docs/ties.md"
 IF_TIES_HELP = "the value if items of equal scores stood in reverse order, where that changes it"
 COVERAGE = "percent of the retrieved pairs that have a label; the others count as --judge says, by default as wrong"
 """Explanations of the numbers of ties, of the other end of what ties could make, and of labelled pairs."""
+
+
+def find_ties_page() -> str:
+    """The page on ties: its address on the owner's site, or its file in the repository if no site is set."""
+    site = find_address("Documentation")
+    return "docs/ties.md" if site is None else f"{site.rstrip('/')}/ties/"
+
 
 BOUNDS = "lowest and highest value under any labels for the pairs that nobody judged"
 EXPECTED = "in parentheses, the mean over random labels drawn with the given probabilities"

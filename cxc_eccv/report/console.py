@@ -24,7 +24,7 @@ from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS
 from cxc_eccv.types.result import WILSON
-from cxc_eccv.wording import CHECK_FIRST, TIES_PAGE, Shown, list_names, metric_name, score_cell, unit_of
+from cxc_eccv.wording import CHECK_FIRST, Shown, find_ties_page, list_names, metric_name, score_cell, unit_of
 
 LISTED = 3
 """Most names in a line that says what was not scored."""
@@ -123,7 +123,7 @@ def _footnotes(page: Page) -> Iterator[str]:
         yield from interval_lines(page.results)
     ties = max((row.ties for row in page.results), default=0)
     if ties:
-        yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive ({TIES_PAGE})"
+        yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive ({find_ties_page()})"
     covered = [row for row in page.results if row.coverage is not None]
     if covered:
         least = min(covered, key=lambda row: row.coverage or 0.0)

@@ -48,7 +48,6 @@ LEGENDS = (
     "EXPECTED",
     "IF_TIES_HELP",
     "TIES",
-    "TIES_PAGE",
     "UNJUDGED",
 )
 """Texts of :mod:`cxc_eccv.wording` that the page shows."""
@@ -69,6 +68,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         "rank_table": rank_table(page),
         "images": images,
         "missing": [] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
+        "ties_page": wording.find_ties_page(),
         **{name: getattr(wording, name) for name in LEGENDS},
     }
     return render_page("report.html.jinja", "cxc_eccv.report", content, FILTERS)

@@ -18,7 +18,6 @@ from cxc_eccv.wording import (
     EXPECTED,
     IF_TIES_HELP,
     TIES,
-    TIES_PAGE,
     UNJUDGED,
     Shown,
     bounds_text,
@@ -26,6 +25,7 @@ from cxc_eccv.wording import (
     direction_name,
     estimate_text,
     explain_intervals,
+    find_ties_page,
     if_ties_help_text,
     judge_text,
     metric_name,
@@ -64,7 +64,7 @@ def explain_rows(page: Page) -> list[str]:
     """Explanations of the rows below the metrics."""
     if not page.scores:
         return []
-    rows = [*interval_lines(page.results), f"ties: {TIES} (see {TIES_PAGE})"]
+    rows = [*interval_lines(page.results), f"ties: {TIES} (see {find_ties_page()})"]
     if any(if_ties_help_text(row) for row in page.results):
         rows.append(f"if ties help: {IF_TIES_HELP}")
     if any(row.coverage is not None for row in page.report.results):

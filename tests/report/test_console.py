@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from owner_addresses import write_metadata
 from rich.console import Console
 
 from cxc_eccv.registry import metric_variants, tasks
@@ -180,6 +181,19 @@ def test_ties_are_told_once_where_there_are_any():
     note = "ties: in up to 2 queries of a task; a tied item ranks above the positive"
     assert shown(ranked, replace(ranked, direction="t2i", ties=1)).count(note) == 1
     assert "ties" not in shown(replace(ranked, ties=0))
+
+
+def test_ties_link_to_their_page(monkeypatch, tmp_path):
+    ranked = Result("coco_5k", "i2t", "recall_at_1", 0.5, 60, ties=2)
+    report = Report((ranked,), {}, from_json(Provenance, {"data": {"edition": "sample"}, "split": "test"}))
+    monkeypatch.syspath_prepend(tmp_path)
+    write_metadata(tmp_path, {"Documentation": "https://example.org/cxc/"})
+    assert "ranks above the positive (https://example.org/cxc/ties/)" in str(report)
+    assert "(see https://example.org/cxc/ties/)" in report.to_markdown()
+    assert '<a href="https://example.org/cxc/ties/">' in report.to_html()
+    write_metadata(tmp_path, {})
+    assert "ranks above the positive (docs/ties.md)" in str(report)
+    assert "<code>docs/ties.md</code>" in report.to_html()
 
 
 def test_the_console_looks_at_no_ranks(monkeypatch):
