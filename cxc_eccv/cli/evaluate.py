@@ -96,6 +96,13 @@ def evaluate(
             rich_help_panel=OF_MODEL,
         ),
     ] = False,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="zero: queries without results in rankings count 0, as in trec_eval -c. Default: refuse the file.",
+            rich_help_panel=OF_MODEL,
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -200,6 +207,7 @@ def evaluate(
         sources=names(sources),
         limit=limit,
         allow_missing=allow_missing,
+        missing=missing,
         similarity=similarity,
         training_data=names(training_data),
         device=device,

@@ -94,6 +94,8 @@ def evaluate(
         limit: score only this many images, the first by id, with their captions.
         allow_missing: score only the items of the split that the run has; of rankings, which must be of i2t or t2i
             alone, only the queries, as their galleries are not known.
+        missing: ``zero`` counts queries without results, for rankings, as 0 in metrics whose worst value is 0, as
+            trec_eval -c does; others are skipped. None refuses such rankings. Leaderboards refuse the report.
         bounds: add to each result the lowest and highest value over all labels of unjudged pairs
             (:attr:`cxc_eccv.types.reported.Result.bounds`), as defined on the page about unjudged pairs.
         bounds_depth: number of items of a query that count as retrieved, and the most new positives of a query, for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
     A few queries are ranked once more: their choice follows from the ranks of all, and the top items of every query
     would take longer than all ranks, as ranks within one modality need half of a product.
     """
-    ranks = best_ranks(report)
+    ranks = _keep_queries_with_results(best_ranks(report), plan)
     directions = directions_judged(ranks)
     if not directions:
         return no_examples("no task ranked the whole galleries of the split")
@@ -64,6 +64,16 @@ def collect_examples(ranker: Ranked, plan: Plan, report: Report) -> pa.Table:
     if not parts:
         return no_examples("; ".join(reasons))
     return pa.concat_tables(parts, promote_options="default")  # label files do not judge pairs within one modality
+
+
+def _keep_queries_with_results(ranks: Mapping[str, BestRanks], plan: Plan) -> dict[str, BestRanks]:
+    """The best ranks without the queries that count 0, as they retrieve nothing."""
+    missing_ids = {each.key: each.missing_ids for each in plan.inputs}
+    kept = {}
+    for key, best in ranks.items():
+        rows = ~np.isin(best.query_ids, missing_ids[key])
+        kept[key] = replace(best, query_ids=best.query_ids[rows], ranks=best.ranks[rows])
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

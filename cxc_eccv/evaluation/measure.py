@@ -49,6 +49,7 @@ class MeasuredPart:
         errors: dict[str, CxcEccvError] = {}
         for result in self.results:
             errors |= result.errors
+            errors |= result.metric_input.find_metrics_without_zero()
         return errors
 
 
@@ -89,7 +90,7 @@ def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[
     unknown = find_unknown_ids(run, inputs, plan.library, {part.task.collection for part in plan.parts})
     faults = [*plan.refused, *missing, *unknown]
     # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
-    if faults or plan.request.allow_missing:
+    if faults or plan.request.allow_missing or plan.request.missing is not None:
         scored = [*(plan.find_split(part.task) for part in plan.parts), *plan.splits.values()]
         whole = split or next((each.whole for each in scored), None)
         mistake = None if whole is None else describe_mistaken_ids(run, whole)

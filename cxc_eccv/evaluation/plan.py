@@ -14,9 +14,10 @@ from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation.metric_inputs import METRIC_INPUTS, MetricInput
 from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, keep_labels, relabel, why_not_relabelled
-from cxc_eccv.evaluation.request import Rankable, Request
+from cxc_eccv.evaluation.request import COUNT_ZERO, Rankable, Request
 from cxc_eccv.metrics.kinds import Variant, WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
+from cxc_eccv.runs import RankingsRun
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
@@ -82,6 +83,11 @@ def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: 
     ``rankable`` is the run, or what a model will encode: nothing is ranked yet. ``whole`` stands for the split
     of the tasks' collection.
     """
+    if request.missing is not None and not isinstance(rankable, RankingsRun):
+        raise InvalidOption(
+            f"missing={request.missing!r} (--missing) is for rankings, which may lack queries; leave it out. For "
+            "vectors and scores, allow_missing (--allow-missing) leaves out what the run lacks."
+        )
     labels: tuple[str, ...] = ()
     if request.sources is not None or library.table_names:
         labels = find_sources(request.sources, library, request.split)
@@ -234,6 +240,8 @@ def _find_inputs(
         if not judged.query_ids.size:
             raise NotApplicable("none of its judged items is in the part of the split that is scored")
         metric_input = input_type(task, part, judged, variants_of_kind)
+        if plan.request.missing == COUNT_ZERO and isinstance(rankable, RankingsRun):
+            metric_input = metric_input.count_zero(rankable.query_ids(direction))
         if plan.request.bounds:
             metric_input = metric_input.with_bounds(plan.request, plan.library, plan.sources)
         inputs.append(metric_input)

@@ -24,6 +24,9 @@ from cxc_eccv.unjudged.policies import Classifier, policies
 EVALUATION_SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
 
+COUNT_ZERO = "zero"
+"""The option ``missing`` that counts queries without results as 0, as trec_eval -c does."""
+
 
 class Fields(TypedDict, total=False):
     """The fields of a :class:`Request` beside its tasks, as keywords of :func:`cxc_eccv.evaluate`, which explains them.
@@ -36,6 +39,7 @@ class Fields(TypedDict, total=False):
     sources: str | Sequence[str] | None
     limit: int | None
     allow_missing: bool
+    missing: str | None
     similarity: str | None
     device: str | None
     block_size: int | None
@@ -70,6 +74,7 @@ class Request(Intervals):
     sources: str | Sequence[str] | None = None
     limit: int | None = None
     allow_missing: bool = False
+    missing: str | None = None
     similarity: str | None = None
     device: str | None = None
     block_size: int | None = None
@@ -97,7 +102,26 @@ class Request(Intervals):
         if self.training_data is not None:
             check_training_data(self.training_data)
         self.make_options()
+        self._check_missing()
         self._check_unjudged()
+
+    def _check_missing(self) -> None:
+        """Check what queries without results count as."""
+        if self.missing is None:
+            return
+        check_type("missing", self.missing, str, f"{COUNT_ZERO!r} or None")
+        if self.missing != COUNT_ZERO:
+            raise UnknownName("value of queries without results (missing)", self.missing, [COUNT_ZERO])
+        if self.allow_missing:
+            raise InvalidOption(
+                "allow_missing (--allow-missing) leaves queries without results out, and missing='zero' (--missing "
+                "zero) counts them as 0; set one of the two"
+            )
+        if self.bounds:
+            raise InvalidOption(
+                "missing='zero' (--missing zero): bounds (--bounds) are over labels of retrieved items, and queries "
+                "without results have none; leave one of the two out"
+            )
 
     def _check_unjudged(self) -> None:
         """Read the judge of unjudged pairs, and check that nothing lacks what it needs."""

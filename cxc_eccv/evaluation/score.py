@@ -139,6 +139,9 @@ class Scorer:
         """The result of one metric with its bounds, and that of its spread if it has one."""
         part = measured_part.part
         values = result.compute_values(variant, self._request.seed)
+        if (whole := result.metric_input.whole) is not None:
+            folds = getattr(whole, "query_folds", None)
+            values = values.with_zeros(variant, whole.query_ids, folds, result.metric_input.missing_ids)
         samples = values.samples
         if samples is None and self._draws is not None:
             samples = result.resample(variant, self._draws)
@@ -158,7 +161,9 @@ class Scorer:
             decided = values.if_ties_help != values.queries.values
             if_ties_help = variant.spec.average(values.if_ties_help, values.queries.folds)
             row = replace(row, if_ties_help=if_ties_help, decided_by_ties=int(np.count_nonzero(decided)))
-        if (chance := result.expect_by_chance(variant)) is not None:
+        # Without results there is no order that could be random.
+        chance = result.expect_by_chance(variant) if result.metric_input.whole is None else None
+        if chance is not None:
             row = replace(row, chance=chance)
         scored = [ScoredMetric(variant, row, values.queries, decided, samples=samples)]
         if values.spread is not None:

@@ -97,6 +97,11 @@ class Spec:
         return self.function.__name__
 
     @property
+    def is_worst_at_zero(self) -> bool:
+        """Whether the number is a mean of values of which 0 is the worst."""
+        return self.aggregate == "mean" and self.higher_is_better and self.bounds[0] == 0
+
+    @property
     def description(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""

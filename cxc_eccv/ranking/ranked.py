@@ -70,8 +70,12 @@ def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArra
     if present.all():
         return indices
     missing = query_ids[~present]
+    lists.refuse_empty(missing)
     first = ", ".join(map(str, missing[:IDS_NAMED]))
-    remedy = "Rank the gallery for these too, or name the tasks whose queries the run has."
+    remedy = (
+        "Rank the gallery for these too, name the tasks whose queries the run has, or count these as 0 with "
+        "missing='zero' (--missing zero)."
+    )
     for other, ranked in run.lists.items():
         if other != direction and np.isin(missing, ranked.query_ids).all():
             remedy = f"They are queries of {other}: the two directions look swapped."

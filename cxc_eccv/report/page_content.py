@@ -18,10 +18,11 @@ from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.result import group_by_reason
+from cxc_eccv.types.result import WITHOUT_RESULTS, group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.wording import (
     Shown,
+    direction_name,
     explain_intervals,
     fold_deviations,
     judge_caution,
@@ -159,6 +160,17 @@ class Page:
         """The part of the split that was scored, with a caution; empty for a whole split."""
         part = self.report.restriction
         return visible(f"{part}. Do not compare these numbers with numbers on the whole split.") if part else ""
+
+    @property
+    def missing(self) -> str:
+        """How many queries of a task count 0 at most, as they have no results, in words; empty if there are none."""
+        most: dict[str, tuple[int, int]] = {}
+        for row in self.report.results:
+            number = row.parameters.get(WITHOUT_RESULTS)
+            if isinstance(number, int):
+                most[row.direction] = max(most.get(row.direction, (0, 0)), (number, row.n_queries))
+        parts = [f"up to {number:,} of {n:,} {direction_name(way)}" for way, (number, n) in most.items()]
+        return visible(f"counted as 0 (--missing zero) in each task, {list_names(parts)}") if parts else ""
 
     @property
     def labels(self) -> str:

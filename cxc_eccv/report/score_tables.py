@@ -53,9 +53,13 @@ HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map
 
 
 def caution_lines(page: Page) -> list[str]:
-    """What makes the numbers different from others: a part of the split, other labels, modified data, a classifier."""
+    """What makes the numbers different from others: a part of the split, other labels, queries without results, ..."""
     modified = [f"modified data: {name} has sha256 {actual}, expected {known}" for name, known, actual in page.modified]
-    before = {"part of the split": page.restriction, "labels": page.labels}
+    before = {
+        "part of the split": page.restriction,
+        "labels": page.labels,
+        "queries without results": page.missing,
+    }
     lines = [f"{title}: {text}" for title, text in before.items() if text]
     return [*lines, *modified, *([f"pairs judged by a classifier: {page.judge}"] if page.judge else [])]
 

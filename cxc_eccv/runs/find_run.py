@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.runs.embeddings import ARRAY_PAIRS, make_embeddings
 from cxc_eccv.runs.load import Run, load_run, refuse_unknown_directions
 from cxc_eccv.runs.rankings import RANKING_FORMS, RankingDict, RankingsRun, make_lists
-from cxc_eccv.runs.run import MODEL, SCORE_ARRAYS, ScoresRun, read_entry
+from cxc_eccv.runs.scores import DIRECTION_ARRAYS, PLAIN_ARRAYS, read_scores
 from cxc_eccv.types import DIRECTIONS
 from cxc_eccv.types.ids import on_host, to_array
 
-ARRAY_NAMES = {*SCORE_ARRAYS, *ARRAY_PAIRS["images"], *ARRAY_PAIRS["captions"]}
+ARRAY_NAMES = {*PLAIN_ARRAYS, *DIRECTION_ARRAYS, *ARRAY_PAIRS["images"], *ARRAY_PAIRS["captions"]}
 """Keys of a dict of arrays, as in a file of embeddings or scores."""
 
 GivenRun = Run | str | Path | Mapping[Any, Any]
@@ -46,6 +44,7 @@ def find_run(
             raise InvalidOption("got a run, and i2t or t2i; give either a run or these dicts")
         if direction is not None:
             raise InvalidOption(f"direction={direction!r}: i2t and t2i name their directions; leave it out")
+        _refuse_arrays(i2t=i2t, t2i=t2i)
         return RankingsRun.from_dicts(i2t, t2i)
     if run is None:
         raise InvalidOption(f"nothing to evaluate: give {RUN_FORMS}")
@@ -56,6 +55,17 @@ def find_run(
     if direction is not None:
         raise InvalidOption(f"direction={direction!r} is for a dict or a file of one direction; leave it out")
     return run
+
+
+def _refuse_arrays(**rankings: object) -> None:
+    """Raise MalformedRun if an array without ids stands for rankings."""
+    for name, given in rankings.items():
+        if hasattr(given, "shape"):
+            raise MalformedRun(
+                f"{name} is an array of shape {tuple(given.shape)} without ids; for scores give evaluate("
+                f"{{'image_ids': ..., 'caption_ids': ..., 'scores_{name}': array}}), for rankings a dict of query id "
+                "to ranked item ids"
+            )
 
 
 def _make_run(given: Mapping[Any, Any], direction: str | None) -> Run:
@@ -86,12 +96,9 @@ def _make_run_of_arrays(given: Mapping[str, Any]) -> Run:
     """The embeddings or the scores in a dict of arrays with the names that they have in a file."""
     arrays = {name: to_array(f"run, {name}", on_host(values)) for name, values in given.items()}
     vectors = [name for name in arrays if name.endswith("_embeddings")]
-    if "scores" not in arrays:
+    scores = [name for name in ("scores", "scores_i2t", "scores_t2i") if name in arrays]
+    if not scores:
         return make_embeddings(None, arrays, {})
     if vectors:
-        raise MalformedRun(f"run: holds both scores and {' and '.join(vectors)}; give one of them")
-    lacking = [name for name in SCORE_ARRAYS if name not in arrays]
-    if lacking:
-        raise MalformedRun(f"run: holds scores but not {' and '.join(lacking)}; give the ids of both sides")
-    model = read_entry("run", arrays[MODEL], MODEL) if MODEL in arrays else None
-    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], np.asarray(arrays["scores"]), model=model)
+        raise MalformedRun(f"run: holds both {scores[0]} and {' and '.join(vectors)}; give one of them")
+    return read_scores(None, arrays)

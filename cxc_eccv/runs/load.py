@@ -375,6 +375,7 @@ def _read_nested(table: pa.Table, place: str, path: Path, sha256: str) -> Ranked
         path=path,
         sha256=sha256,
         place=place,
+        may_be_empty=True,
     )
 
 

@@ -44,7 +44,8 @@ class RankedLists:
     """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
     ``items`` are int32 if they fit; ``place`` names the lists in messages. ``scored_share`` is the share of the pairs
-    of a score matrix that were scored, if the lists come from one.
+    of a score matrix that were scored, if the lists come from one. Empty lists are refused, or with ``may_be_empty``
+    set apart: their queries are ``without_results``, and refused where a task needs them.
     """
 
     query_ids: IntArray
@@ -55,16 +56,19 @@ class RankedLists:
     sha256: str | None = None
     place: str = "rankings"
     scored_share: float | None = None
+    may_be_empty: bool = False
+    without_results: IntArray = field(init=False)
     item_ids: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query_ids", check_ids(self.place, "query ids", self.query_ids))
         lengths = np.diff(self.indptr)
-        if not lengths.all():
-            raise MalformedRun(
-                f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
-                "at least the items that the metrics need"
-            )
+        is_empty = lengths == 0
+        object.__setattr__(self, "without_results", self.query_ids[is_empty])
+        if is_empty.all() or (is_empty.any() and not self.may_be_empty):
+            self.refuse_empty(self.without_results)
+        object.__setattr__(self, "query_ids", self.query_ids[~is_empty])
+        object.__setattr__(self, "indptr", np.append(0, np.cumsum(lengths[~is_empty])))
         object.__setattr__(self, "item_ids", _distinct_ids(self.items))
         self._refuse_repeats()
         if self.scores is not None:
@@ -78,6 +82,7 @@ class RankedLists:
         *,
         path: Path | None = None,
         sha256: str | None = None,
+        may_be_empty: bool = False,
     ) -> RankedLists:
         """Lists from a dict of query id to ranked item ids, best first, or to a dict of item id to score.
 
@@ -114,12 +119,22 @@ class RankedLists:
             path=path,
             sha256=sha256,
             place=place,
+            may_be_empty=may_be_empty,
         )
 
     @property
     def depths(self) -> IntArray:
         """(Q,) length of each list."""
         return np.diff(self.indptr)
+
+    def refuse_empty(self, query_ids: IntArray) -> None:
+        """Raise MalformedRun if the list of one of these queries is empty."""
+        empty = query_ids[np.isin(query_ids, self.without_results)]
+        if empty.size:
+            raise MalformedRun(
+                f"{self.place}: the ranking of query {empty[0]} is empty; rank its gallery, or at least the items that "
+                "the metrics need. To count queries without results as 0, set missing='zero' (--missing zero)."
+            )
 
     def _refuse_repeats(self) -> None:
         """Raise MalformedRun for the first list that repeats an item; lists are checked a few at a time."""
@@ -335,7 +350,10 @@ class RankingsRun(AnyRun):
         ids = [np.empty(0, dtype=np.int64)]
         for direction, lists in self.lists.items():
             queries, gallery = find_sides(direction)
-            ids += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
+            if queries == side:
+                ids += [lists.query_ids, lists.without_results]
+            if gallery == side:
+                ids.append(lists.item_ids)
         return np.unique(np.concatenate(ids))
 
     def depths(self, direction: str) -> IntArray:
@@ -378,7 +396,7 @@ def make_lists(
     lists: dict[str, RankedLists] = {}
     for direction, given in dicts.items():
         place = direction if path is None else f"{path}, {direction}"
-        lists[direction] = RankedLists.of(given, place, path=path, sha256=sha256)
+        lists[direction] = RankedLists.of(given, place, path=path, sha256=sha256, may_be_empty=True)
     with_scores = [direction for direction in lists if lists[direction].scores is not None]
     without = [direction for direction in lists if lists[direction].scores is None]
     if with_scores and without:

@@ -316,30 +316,31 @@ def make_scores(
     )
 
 
-def read_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> MatrixRun | RankingsRun:
-    """The run from the arrays of a file with ``scores``, or with ``scores_i2t`` or ``scores_t2i``."""
+def read_scores(path: Path | None, arrays: Mapping[str, NDArray[Any]]) -> MatrixRun | RankingsRun:
+    """The run from arrays named as in a file: ``scores``, or ``scores_i2t`` or ``scores_t2i``."""
+    where = str(path or "run")
     by_direction = [f"scores_{direction}" for direction in CROSS_MODAL if f"scores_{direction}" in arrays]
     if by_direction and "scores" in arrays:
         raise MalformedRun(
-            f"{path}: holds both scores and {' and '.join(by_direction)}; save scores alone if both directions share "
+            f"{where}: holds both scores and {' and '.join(by_direction)}; save scores alone if both directions share "
             "it, else scores_i2t and scores_t2i"
         )
     lacking = [name for name in ("image_ids", "caption_ids") if name not in arrays]
     if lacking:
         raise MalformedRun(
-            f"{path}: holds {' and '.join(by_direction) or 'scores'} but not {' and '.join(lacking)}; save image_ids "
+            f"{where}: holds {' and '.join(by_direction) or 'scores'} but not {' and '.join(lacking)}; save image_ids "
             "(N,), caption_ids (M,) and scores (N, M) in one file, or scores_i2t (N, M) and scores_t2i (M, N)"
         )
     allowed = DIRECTION_ARRAYS if by_direction else PLAIN_ARRAYS
     for name in arrays:
         if name not in allowed and any(word in name.lower() for word in WORDS_OF_ENTRIES):
             raise MalformedRun(
-                f"{path}: holds {name}, which nothing reads beside {' and '.join(by_direction) or 'scores'}; known are "
+                f"{where}: holds {name}, which nothing reads beside {' and '.join(by_direction) or 'scores'}; known are "
                 f"{', '.join(allowed)}. Rename it, or leave it out."
             )
-    unscored = _read_unscored(path, arrays["unscored"]) if "unscored" in arrays else None
-    model = read_entry(path, arrays[MODEL], MODEL) if MODEL in arrays else None
-    sha256 = hash_file(path)
+    unscored = _read_unscored(where, arrays["unscored"]) if "unscored" in arrays else None
+    model = read_entry(where, arrays[MODEL], MODEL) if MODEL in arrays else None
+    sha256 = None if path is None else hash_file(path)
     if not by_direction:
         return make_scores(
             arrays["image_ids"],
@@ -367,9 +368,9 @@ def read_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> MatrixRun | R
     )
 
 
-def _read_unscored(path: Path, array: NDArray[Any]) -> float:
+def _read_unscored(where: str, array: NDArray[Any]) -> float:
     if array.size != 1 or array.dtype.kind not in "iuf":
-        raise MalformedRun(f"{path}, unscored: is {shorten(array.tolist())}; save one number, such as unscored=-100")
+        raise MalformedRun(f"{where}, unscored: is {shorten(array.tolist())}; save one number, such as unscored=-100")
     return float(array.item())
 
 

@@ -242,8 +242,9 @@ class Judgments(_PerQuery):
         keeps_query = ~np.isin(self.query_ids, query_ids)
         keeps_item = ~np.isin(self.gallery_ids, gallery_ids)
         keeps_entry = keeps_query[rows] & keeps_item[self.indices]
-        is_positive = keeps_entry if self.gains is None else keeps_entry & (self.gains > 0)
-        keeps_query &= self.count(is_positive) > 0
+        is_positive = np.ones_like(keeps_item[self.indices]) if self.gains is None else self.gains > 0
+        had_none = self.count(is_positive) == 0
+        keeps_query &= had_none | (self.count(is_positive & keeps_entry) > 0)
         keeps_entry &= keeps_query[rows]
         counts = self.count(keeps_entry)
         new_positions = np.cumsum(keeps_item) - 1

@@ -12,6 +12,9 @@ from cxc_eccv.types.strict_json import COUNT, SHARE, Json, Kind
 SPREAD = "_std"
 """Suffix of a metric's label that stands for the standard deviation over its samples."""
 
+WITHOUT_RESULTS = "queries_without_results"
+"""Parameter of a result: how many of its queries count 0, as they have no results."""
+
 WILSON = ("binomial", "binomial_images")
 INTERVAL_METHODS = ("bootstrap", "bootstrap_queries", "random_halves", *WILSON)
 """How an interval was made: by draws of images with all their captions, of queries with all their rated pairs, or of

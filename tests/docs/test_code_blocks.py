@@ -32,7 +32,7 @@ NOT_BUILT = {
 
 
 RUN_AT_NIGHT = {DOCS / "reference" / "cli.md"}
-"""The examples of every command's help, which other pages and tests/cli run in other forms; all are parsed by day."""
+"""Examples of every help text, which other pages and tests/cli run in other forms; all are parsed by day."""
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,14 @@ def test_lists_lose_only_what_ties_say(split, scores, report_of):
     assert report_of(t2i=lists, **options).scores == report_of(t2i=dicts["t2i"], **options).scores
 
 
-@pytest.mark.parametrize("name", ["scores", "embeddings"])
+@pytest.mark.parametrize("name", ["scores", "embeddings", "directions"])
 def test_arrays_equal_their_file(name, split, scores, report_of, tmp_path):
     arrays = {"image_ids": split.image_ids, "caption_ids": split.caption_ids, "model": "CLIP"}
     if name == "scores":
         arrays["scores"] = scores
+    elif name == "directions":
+        arrays["scores_i2t"] = scores
+        arrays["scores_t2i"] = scores.T
     else:
         random = np.random.default_rng(0)
         arrays["image_embeddings"] = random.standard_normal((split.image_ids.size, 4))
@@ -161,7 +164,11 @@ REFUSED = {
         "query 3 has a dict of scores, query 1 has none",
     ),
     "lists beside scores": ({"i2t": {1: [2]}, "t2i": {2: {1: 0.5}}}, MalformedRun, "give both directions in one form"),
-    "a matrix for a dict": ({"i2t": np.eye(2)}, MalformedRun, "i2t: is a ndarray; give a dict"),
+    "a matrix for a dict": (
+        {"i2t": np.eye(2)},
+        MalformedRun,
+        r"i2t is an array of shape \(2, 2\) without ids; .*'scores_i2t': array",
+    ),
     "scores without ids": ({"run": {"scores": np.eye(2), "image_ids": [1, 2]}}, MalformedRun, "but not caption_ids"),
     "scores and vectors": (
         {"run": {"scores": np.eye(2), "image_embeddings": np.eye(2)}},

@@ -20,7 +20,18 @@ from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
+from cxc_eccv.types import (
+    CROSS_MODAL,
+    Bounds,
+    FloatArray,
+    IntArray,
+    Judgments,
+    PositiveRanks,
+    RatedPairs,
+    Result,
+    find_positions,
+)
+from cxc_eccv.types.result import WITHOUT_RESULTS
 from cxc_eccv.types.strict_json import Json
 from cxc_eccv.unjudged.policies import Classifier
 
@@ -32,6 +43,7 @@ class _Ids(Protocol):
     def query_ids(self) -> IntArray: ...
     @property
     def gallery_ids(self) -> IntArray: ...
+    def without(self, query_ids: IntArray, gallery_ids: IntArray, /) -> Self: ...
 
 
 Judged = TypeVar("Judged", bound=_Ids)
@@ -72,6 +84,32 @@ class MetricValues:
         """The mean or median over queries."""
         number = variant.spec.average(queries.values, queries.folds)
         return cls(number, queries.values.size, ties, if_ties_help, queries=queries)
+
+    def with_zeros(self, variant: Variant[Spec], ids: IntArray, folds: IntArray | None, missing_ids: IntArray) -> Self:
+        """The number with 0 for ``missing_ids`` too, which are among the ids (Q,) and folds (Q,) of all queries."""
+        if self.queries is None:
+            raise UndefinedMetric(f"{variant.label} has no value of each query, which could be 0")
+        folds = None if self.queries.folds is None else folds
+        is_counted = np.isin(ids, self.queries.ids) | np.isin(ids, missing_ids)
+        if not is_counted.all():
+            ids = ids[is_counted]
+            folds = None if folds is None else folds[is_counted]
+        places, has_results = find_positions(ids, self.queries.ids)
+        best_ranks = self.queries.best_ranks
+        if best_ranks is not None:
+            best_ranks = best_ranks.take(pa.array(places, mask=~has_results))
+        values = np.where(has_results, self.queries.values[places], 0.0)
+        if_ties_help = self.if_ties_help
+        if if_ties_help is not None:
+            if_ties_help = np.where(has_results, if_ties_help[places], 0.0)
+        return replace(
+            self,
+            number=variant.spec.average(values, folds),
+            n_queries=ids.size,
+            if_ties_help=if_ties_help,
+            facts={**self.facts, WITHOUT_RESULTS: missing_ids.size},
+            queries=QueryValues(ids, values, best_ranks, folds),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,13 +152,17 @@ class PassRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricInput(ABC, Generic[Judged, Kind]):
-    """The input of some metrics of one part of a task; a run must hold its queries and gallery."""
+    """The input of some metrics of one part of a task; a run must hold its queries and gallery.
+
+    ``whole`` are the judgments with the queries without results too, if there are some and they count 0.
+    """
 
     task: Task
     part: str
     judged: Judged
     variants: tuple[Variant[Kind], ...]
     depth: int | None = None  # items that count as retrieved in bounds of metrics without K; None for no bounds
+    whole: Judged | None = None
 
     @classmethod
     def why_not(cls, rankable: Rankable, direction: str) -> str | None:
@@ -146,6 +188,33 @@ class MetricInput(ABC, Generic[Judged, Kind]):
     def gallery_ids(self) -> IntArray:
         """(N,) ids that the run must have on the side of the gallery."""
         return self.judged.gallery_ids
+
+    def count_zero(self, query_ids: IntArray) -> Self:
+        """The input in which queries that are not among ``query_ids``, which have results, count 0.
+
+        If none of its queries has results, nothing counts 0: the run is refused, as a wrong file.
+        """
+        without_results = np.setdiff1d(self.judged.query_ids, query_ids)
+        if not without_results.size or without_results.size == self.judged.query_ids.size:
+            return self
+        nothing = np.empty(0, dtype=np.int64)
+        return replace(self, judged=self.judged.without(without_results, nothing), whole=self.judged)
+
+    @property
+    def missing_ids(self) -> IntArray:
+        """Ids of the queries that count 0, as they have no results."""
+        none = np.empty(0, dtype=np.int64)
+        return none if self.whole is None else np.setdiff1d(self.whole.query_ids, self.judged.query_ids)
+
+    def find_metrics_without_zero(self) -> Mapping[str, CxcEccvError]:
+        """Label to error, for metrics that queries without results cannot count 0 in, as 0 is not their worst value."""
+        if self.whole is None:
+            return {}
+        fault = (
+            f"{self.missing_ids.size:,} of the {self.whole.query_ids.size:,} queries have no results, which can count "
+            "0 only where 0 is the worst value"
+        )
+        return {each.label: UndefinedMetric(fault) for each in self.variants if not each.spec.is_worst_at_zero}
 
     def with_bounds(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The input with bounds over unjudged pairs; ``sources`` replace those of the task."""
