@@ -32,15 +32,22 @@ def cut_short(path):
     path.write_bytes(path.read_bytes()[:200])
 
 
-def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
+UNREADABLE = {
+    "broken": (cut_short, MalformedSource, r"000000000003\.jpg: found .*, expected a complete image"),
+    "missing": (
+        Path.unlink,
+        SourceMissing,
+        r"000000000003\.jpg; add the file; cxc-eccv encode --skip-bad-images leaves it out",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNREADABLE)
+def test_image_that_cannot_be_read_is_named(pictures, fault):
     model, _, images = tiny_models.vit()
-    cut_short(pictures[2][1])
-    with pytest.raises(MalformedSource, match=r"000000000003\.jpg: found .*, expected a complete image"):
-        encode(model, images=pictures, processor=images, progress=False)
-    pictures[2][1].unlink()
-    with pytest.raises(
-        SourceMissing, match=r"000000000003\.jpg; add the file; cxc-eccv encode --skip-bad-images leaves it out"
-    ):
+    spoil, error, message = UNREADABLE[fault]
+    spoil(pictures[2][1])
+    with pytest.raises(error, match=message):
         encode(model, images=pictures, processor=images, progress=False)
 
 
@@ -88,45 +95,90 @@ def test_palette_transparency_is_dropped_and_16_bits_refused(tmp_path):
         open_picture(tmp_path / "deep.png")
 
 
-def test_a_model_without_the_tower_is_refused():
-    bert = tiny_models.bert()
-    vit = tiny_models.vit()
-    with pytest.raises(TowerMissing, match=r"BertModel has no image tower.*Leave out the images"):
-        encode(bert[0], images=[(1, tiny_models.picture(1))], processor=tiny_models.vit_images(), progress=False)
-    with pytest.raises(TowerMissing, match=r"ViTModel has no text tower.*Leave out the captions"):
-        encode(vit[0], captions=[(1, "a dog")], processor=bert[1], progress=False)
-    with pytest.raises(ModelError, match="give a Hub id, a folder"):
-        text_encoder(object())
+def encode_images_with_bert():
+    encode(tiny_models.bert()[0], images=[(1, tiny_models.picture(1))], processor=tiny_models.vit_images())
 
 
-def test_a_checkpoint_that_does_not_fit_its_config(tmp_path):
-    folder = tiny_models.save(tiny_models.bert(), tmp_path / "bert")
-    config = json.loads((folder / "config.json").read_text())
-    for changes, error, words in (
-        ({"num_hidden_layers": 3}, CheckpointMismatch, r"lacks \d+ weights of BertModel, the first: encoder\.layer\.2"),
-        ({"hidden_size": 32}, CheckpointMismatch, "weights and config do not fit"),
-        ({"model_type": "no_such_model"}, ModelError, "no model found"),
-    ):
-        (folder / "config.json").write_text(json.dumps({**config, **changes}))
-        with pytest.raises(error, match=words):
-            load_model(str(folder), device="cpu")
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        load_model(str(folder), device="cpu")
+def encode_captions_with_vit():
+    encode(tiny_models.vit()[0], captions=[(1, "a dog")], processor=tiny_models.bert_tokenizer())
 
 
-def test_missing_or_foreign_tokenizer_is_refused(tmp_path):
-    model = tiny_models.bert()[0]
-    folder = str(tiny_models.save([model], tmp_path / "bert"))
-    with pytest.raises(ModelError, match="has no words; save the tokenizer"):
-        text_encoder(folder, device="cpu")
-    with pytest.raises(ModelError, match=r"tokens, but BertModel embeds 22; give the tokenizer"):
-        text_encoder(model, processor=tiny_models.clip_tokenizer())
-    with pytest.raises(ModelError, match="has no tokenizer; pass processor="):
-        text_encoder(tiny_models.bert()[0])
-    with pytest.raises(ModelError, match="processor is a int"):
-        text_encoder(model, processor=3)
+UNFIT = {
+    "no-image-tower": (encode_images_with_bert, TowerMissing, r"BertModel has no image tower.*Leave out the images"),
+    "no-text-tower": (encode_captions_with_vit, TowerMissing, r"ViTModel has no text tower.*Leave out the captions"),
+    "no-model": (lambda: text_encoder(object()), ModelError, "give a Hub id, a folder"),
+    "other-tokenizer": (
+        lambda: text_encoder(tiny_models.bert()[0], processor=tiny_models.clip_tokenizer()),
+        ModelError,
+        r"tokens, but BertModel embeds 22; give the tokenizer",
+    ),
+    "no-tokenizer": (
+        lambda: text_encoder(tiny_models.bert()[0]),
+        ModelError,
+        "has no tokenizer; pass processor=",
+    ),
+    "number-as-processor": (
+        lambda: text_encoder(tiny_models.bert()[0], processor=3),
+        ModelError,
+        "processor is a int",
+    ),
+    "unknown-pooling": (
+        lambda: Encoding(pooling="max"),
+        InvalidOption,
+        "pooling 'max': choose mean, cls or last",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNFIT)
+def test_model_or_processor_that_does_not_fit(fault):
+    call, error, message = UNFIT[fault]
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.fixture(scope="module")
+def saved_bert(tmp_path_factory):
+    return tiny_models.save(tiny_models.bert(), tmp_path_factory.mktemp("models") / "bert")
+
+
+def edit_config(**changes):
+    def edit(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit
+
+
+def remove_tokenizer(folder):
+    for path in folder.glob("*token*"):
+        path.unlink()
+
+
+CHECKPOINTS = {
+    "layer-missing": (
+        edit_config(num_hidden_layers=3),
+        CheckpointMismatch,
+        r"lacks \d+ weights of BertModel, the first: encoder\.layer\.2",
+    ),
+    "other-sizes": (edit_config(hidden_size=32), CheckpointMismatch, "weights and config do not fit"),
+    "unknown-type": (edit_config(model_type="no_such_model"), ModelError, "no model found"),
+    "broken-weights": (
+        lambda folder: (folder / "model.safetensors").write_bytes(b"broken"),
+        ModelError,
+        "cannot be loaded",
+    ),
+    "tokenizer-missing": (remove_tokenizer, ModelError, "has no words; save the tokenizer"),
+}
+
+
+@pytest.mark.parametrize("fault", CHECKPOINTS)
+def test_checkpoint_that_does_not_fit_is_refused(saved_bert, tmp_path, fault):
+    spoil, error, message = CHECKPOINTS[fault]
+    folder = Path(shutil.copytree(saved_bert, tmp_path / "bert"))
+    spoil(folder)
+    with pytest.raises(error, match=message):
+        text_encoder(str(folder), device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -151,11 +203,6 @@ def test_bad_arguments(options, error, message):
     model, tokenizer, images = tiny_models.dual()
     with pytest.raises(error, match=message):
         encode(model, processor=(tokenizer, images), progress=False, **options)
-
-
-def test_unknown_pooling_is_refused():
-    with pytest.raises(InvalidOption, match="pooling 'max': choose mean, cls or last"):
-        Encoding(pooling="max")
 
 
 def test_vectors_that_are_not_finite_name_the_item():

@@ -158,8 +158,6 @@ def test_reranking_by_the_sum_what_the_cosines_found(tmp_path):
         for row, found in enumerate(np.split(lists[direction].items, lists[direction].indptr[1:-1])):
             best = sorted(np.argsort(-table[row], kind="stable")[:2], key=lambda item: -total[row, item])
             assert found.tolist() == ids[best].tolist()
-    with pytest.raises(InvalidOption, match="score itc is not for re-ranking; score all pairs by itc"):
-        rerank(loaded(parts), first, top_k=2, score="itc", **options())
 
 
 def test_a_bad_image_has_no_cosine(tmp_path):
@@ -201,30 +199,69 @@ def test_bad_image_is_absent_from_scores_and_rankings(first_stage, tmp_path):
     assert 3 not in lists["t2i"].items
 
 
-def test_what_does_not_fit_is_refused_with_advice(first_stage):
-    parts = tiny_models.blip()
-    with pytest.raises(InvalidOption, match=r"4 images with 5 captions are 20 pairs.*--rerank FILE.npz --top-k 20"):
-        score_pairs(loaded(parts), max_pairs=19, **options())
-    with pytest.raises(InvalidOption, match="top_k is 5, expected a whole number from 1 to 4"):
-        rerank(loaded(parts), first_stage, top_k=5, **options())
-    blip = tiny_models.blip()
-    clip = tiny_models.clip()
-    with pytest.raises(ModelError, match="BlipForImageTextRetrieval scores pairs and has no embeddings"):
-        encode(blip[0], captions=CAPTIONS, processor=blip[1:], progress=False)
-    with pytest.raises(ModelError, match=r"CLIPModel.* does not score pairs"):
-        score_pairs(loaded(clip), **options())
+def encode_with_blip(_):
+    model, *processors = tiny_models.blip()
+    encode(model, captions=CAPTIONS, processor=processors, progress=False)
+
+
+def rerank_one_caption(first_stage):
     short = EmbeddingsRun(first_stage.images, Embeddings([100], np.ones((1, 6))))
-    with pytest.raises(MissingIds, match="lacks 4 of 5 captions, the first: 101"):
-        rerank(loaded(blip), short, top_k=1, **options())
-    vilt = tiny_models.vilt()
-    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has only a matching head"):
-        score_pairs(loaded(vilt), score="itc", **options())
-    blip = tiny_models.blip()
-    with pytest.raises(UnknownName, match="unknown score 'sum'"):
-        score_pairs(loaded(blip), score="sum", **options())
-    model, _, images = blip
+    rerank(loaded(tiny_models.blip()), short, top_k=1, **options())
+
+
+def score_without_marker(_):
+    model, _, images = tiny_models.blip()
     words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
-    with pytest.raises(
-        ModelError, match=r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens"
-    ):
-        score_pairs(loaded((model, words, images)), score="itm+itc", **options())
+    score_pairs(loaded((model, words, images)), score="itm+itc", **options())
+
+
+REFUSED = {
+    "too-many-pairs": (
+        lambda _: score_pairs(loaded(tiny_models.blip()), max_pairs=19, **options()),
+        InvalidOption,
+        r"4 images with 5 captions are 20 pairs.*--rerank FILE.npz --top-k 20",
+    ),
+    "depth-beyond-the-images": (
+        lambda first_stage: rerank(loaded(tiny_models.blip()), first_stage, top_k=5, **options()),
+        InvalidOption,
+        "top_k is 5, expected a whole number from 1 to 4",
+    ),
+    "cosine-for-reranking": (
+        lambda first_stage: rerank(loaded(tiny_models.blip2()), first_stage, top_k=2, score="itc", **options()),
+        InvalidOption,
+        "score itc is not for re-ranking; score all pairs by itc",
+    ),
+    "vectors-of-a-cross-encoder": (
+        encode_with_blip,
+        ModelError,
+        "BlipForImageTextRetrieval scores pairs and has no embeddings",
+    ),
+    "scores-of-a-dual-encoder": (
+        lambda _: score_pairs(loaded(tiny_models.clip()), **options()),
+        ModelError,
+        r"CLIPModel.* does not score pairs",
+    ),
+    "captions-missing": (rerank_one_caption, MissingIds, "lacks 4 of 5 captions, the first: 101"),
+    "no-cosine": (
+        lambda _: score_pairs(loaded(tiny_models.vilt()), score="itc", **options()),
+        InvalidOption,
+        "score itc: ViltForImageAndTextRetrieval has only a matching head",
+    ),
+    "unknown-score": (
+        lambda _: score_pairs(loaded(tiny_models.blip()), score="sum", **options()),
+        UnknownName,
+        "unknown score 'sum'",
+    ),
+    "no-marker-of-the-encoder": (
+        score_without_marker,
+        ModelError,
+        r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_does_not_fit_is_refused_with_advice(first_stage, fault):
+    call, error, message = REFUSED[fault]
+    with pytest.raises(error, match=message):
+        call(first_stage)
