@@ -321,11 +321,6 @@ def test_concurrent_decisions_are_both_kept(copy, sample_library):
     before = content_of(folder)
     second.decide(Decision({(1, "ben"): False}))
     assert content_of(folder) == before
-    with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers"):
-        second.decide(Decision({(9, "ann"): False}))
-    with pytest.raises(InvalidOption, match="worker 'anna' has no answers in this project"):
-        second.decide(Decision(workers={"anna": False}))
-    assert content_of(folder) == before
 
 
 def test_accepted_person_has_doubtful_sheets_accepted_unless_decided(copy, sample_library):
@@ -351,8 +346,6 @@ def test_rejected_answers_reopen_their_sheets_and_pairs(copy, sample_library, ru
     project = Project.open(copy("answered"), sample_library)
     project = project.decide(Decision({(0, "ann"): False, (0, "ben"): False, (1, "ben"): False}))
     assert project.open_sheets() == [0, 2, 3]
-    with pytest.raises(InvalidOption, match="2 of 2 sheets of round 2 have no answer yet"):
-        project.propose(runs)
     asked = pairs_of(project.propose(runs, ProposalOptions(budget=30), size=30, leave_open=True).rounds[2].candidates)
     first, *others = ([own for own in sheet if own.role == "candidate"] for sheet in project.questions)
     assert pairs_of(first) <= asked
@@ -486,14 +479,41 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     assert before.keys() | {"answers.jsonl"} == content_of(project.folder).keys()
 
 
-def test_failed_merge_keeps_card_and_labels(copy, sample_library):
+REFUSED_STEPS = {
+    "version-of-spaces": (lambda project: merge_labels(project, Terms(version=" ")), MalformedSource, "version"),
+    "citation-of-another-form": (
+        lambda project: merge_labels(project, Terms(citation="Ours, 2026")),
+        InvalidOption,
+        "citation",
+    ),
+    "unknown-rule": (lambda project: merge_labels(project, Terms(rule="most")), UnknownName, "rule"),
+    "sheet-without-answers": (
+        lambda project: project.decide(Decision({(9, "ann"): False})),
+        InvalidOption,
+        "sheet 9 of 'ann' is not among the answers",
+    ),
+    "person-without-answers": (
+        lambda project: project.decide(Decision(workers={"anna": False})),
+        InvalidOption,
+        "worker 'anna' has no answers in this project",
+    ),
+    "round-without-answers": (
+        lambda project: project.propose({}),
+        InvalidOption,
+        r"2 of 2 sheets of round 2 have no answer yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED_STEPS)
+def test_refused_step_changes_no_file(copy, sample_library, fault):
+    step, error, message = REFUSED_STEPS[fault]
     project = Project.open(copy("answered"), sample_library)
     merge_labels(project)
     before = content_of(project.folder)
-    for options in ({"version": " "}, {"citation": "Ours, 2026"}, {"rule": "most"}):
-        with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
-            merge_labels(project, Terms(**options))
-        assert content_of(project.folder) == before
+    with pytest.raises(error, match=message):
+        step(project)
+    assert content_of(project.folder) == before
 
 
 def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):
@@ -652,14 +672,18 @@ def test_other_data_is_refused_with_both_editions(copy, sample_library):
         Project.open(folder, sample_library)
 
 
-def test_folder_without_rounds_is_no_project(sample_library, tmp_path):
+@pytest.mark.parametrize("name", ["", "none", "file"])
+def test_folder_without_rounds_is_no_project(sample_library, tmp_path, name):
     (tmp_path / "file").write_text("x")
-    for place in (tmp_path, tmp_path / "none", tmp_path / "file"):
-        with pytest.raises(SourceMissing, match=r"no round in rounds\.jsonl; cxc-eccv annotate propose makes"):
-            Project.open(place, sample_library)
-    for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(NotADirectoryError):
-            Project.create(place, sample_library, name="ours")
+    with pytest.raises(SourceMissing, match=r"no round in rounds\.jsonl; cxc-eccv annotate propose makes"):
+        Project.open(tmp_path / name, sample_library)
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_project_is_not_made_in_a_file(sample_library, tmp_path, name):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError):
+        Project.create(tmp_path / name, sample_library, name="ours")
 
 
 @pytest.mark.parametrize("left", ["answers.jsonl", "labels.parquet"])
