@@ -203,7 +203,7 @@ def _difference(
     """The difference in one metric from (2, S) drawn scores, before Holm's correction."""
     differences = drawn[1] - drawn[0]
     low, high = interval(differences, settings.confidence)
-    gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
+    better, worse = pair.count_changes()
     old, new = pair.results
     p_value = two_sided_p_value(differences)
     detectable = detectable_difference(float(differences.std()), settings.level / n_tests)
@@ -221,10 +221,10 @@ def _difference(
         p_value=p_value,
         p_holm=p_value,
         higher_is_better=pair.spec.higher_is_better,
-        better=int(np.count_nonzero(gains > 0)),
-        worse=int(np.count_nonzero(gains < 0)),
+        better=better,
+        worse=worse,
         n_queries=new.n_queries,
-        n_images=int(np.unique(pair.images).size),
+        n_images=pair.n_images,
         detectable=detectable,
         queries_needed=queries_to_detect(new.value - old.value, detectable, new.n_queries),
     )

@@ -362,6 +362,16 @@ class Pair:
     parts: tuple[str, ...] = ()
     folds: IntArray | None = None
 
+    @property
+    def n_images(self) -> int:
+        """The number of images behind the queries."""
+        return int(np.unique(self.images).size)
+
+    def count_changes(self) -> tuple[int, int]:
+        """The numbers of queries on which the second model is better, and worse, than the first."""
+        gains = (self.values[:, 1] - self.values[:, 0]) * (1 if self.spec.higher_is_better else -1)
+        return int(np.count_nonzero(gains > 0)), int(np.count_nonzero(gains < 0))
+
     @classmethod
     def join(cls, pairs: Sequence[Pair]) -> Pair:
         """The baseline that all pairs share, and the other model of each."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
-import numpy as np
-
 from cxc_eccv.comparison.compare_reports import paired_samples
 from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.pairing import Pair, ScoredReport, pair_up
@@ -132,7 +130,7 @@ def _list_changes(pairs: Mapping[str, tuple[Pair, FloatArray]], confidence: floa
     for name, (pair, drawn) in pairs.items():
         old, new = pair.results
         low, high = interval(drawn[1] - drawn[0], confidence)
-        gains = sign * (pair.values[:, 1] - pair.values[:, 0])
+        better, worse = pair.count_changes()
         place_before, place_after = (1 + sum(other > good[name] for other in good.values()) for good in goods)
         yield LabelChange(
             model=name,
@@ -146,10 +144,10 @@ def _list_changes(pairs: Mapping[str, tuple[Pair, FloatArray]], confidence: floa
             high=high,
             place_before=place_before,
             place_after=place_after,
-            better=int(np.count_nonzero(gains > 0)),
-            worse=int(np.count_nonzero(gains < 0)),
+            better=better,
+            worse=worse,
             n_queries=new.n_queries,
-            n_images=int(np.unique(pair.images).size),
+            n_images=pair.n_images,
         )
 
 
