@@ -183,8 +183,8 @@ def evaluate(
     image-only model has one of the two pairs, and a model that encodes queries otherwise also
     caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, and scores
     (images x captions), or scores_i2t (images x captions) and scores_t2i (captions x images); a mask (scored,
-    scored_i2t, scored_t2i) or unscored=-100 names pairs without a score. Rankings are .json, .parquet or .trec. The
-    report lists what a file cannot give, with the reason.
+    scored_i2t, scored_t2i) or unscored=-100 names pairs without a score. Rankings are .json (lists of ids or
+    {id: score}, also .json.gz), .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
     from cxc_eccv.cli.user_tables import load_judge
     from cxc_eccv.evaluation import Request, evaluate_request
