@@ -168,9 +168,8 @@ class DirectionScoresRun(AnyRun):
 
     @property
     def pair_scores(self) -> NDArray[Any]:
-        """(N, M) scores of images with captions, where both directions have the same."""
-        matrices = self.matrices
-        return matrices["i2t"] if "i2t" in matrices else matrices["t2i"].T
+        """(N, M) scores of images with captions; where there are those of t2i too, they are the same."""
+        return self.matrices["i2t"]
 
     def as_embeddings(self) -> None:
         """None, as there are no vectors."""
@@ -183,9 +182,10 @@ class DirectionScoresRun(AnyRun):
 
     def why_unrated(self, direction: str) -> str | None:
         """Why pairs of this direction have no similarity, or None."""
-        if direction not in CROSS_MODAL:
-            return self.why_not(direction)
-        return "a pair has other scores in scores_i2t than in scores_t2i" if self.differ else None
+        reason = self.why_not(direction)
+        if reason is None and self.differ:
+            return "a pair has other scores in scores_i2t than in scores_t2i"
+        return reason
 
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``."""

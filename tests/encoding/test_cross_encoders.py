@@ -11,7 +11,7 @@ import transformers
 from cxc_eccv.encoding import Encoding, encode, load_model, rerank, score_pairs
 from cxc_eccv.encoding.cross_encoding import find_candidates
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName
-from cxc_eccv.runs import EmbeddingsRun, load_run
+from cxc_eccv.runs import DirectionScoresRun, EmbeddingsRun, load_run
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
@@ -265,3 +265,9 @@ def test_what_does_not_fit_is_refused_with_advice(first_stage, fault):
     call, error, message = REFUSED[fault]
     with pytest.raises(error, match=message):
         call(first_stage)
+
+
+def test_candidates_need_both_directions():
+    run = DirectionScoresRun(np.arange(2), np.arange(3), i2t=np.eye(2, 3))
+    with pytest.raises(InvalidOption, match="both directions are re-ranked, but the run has no scores_t2i"):
+        find_candidates(run, np.arange(2), np.arange(3), top_k=1)

@@ -58,7 +58,7 @@ def test_file_of_one_direction_has_no_other(direction, other, tmp_path):
     assert run.why_not(direction) is None
     assert run.why_not(other) == f"the run has no scores_{other}"
     assert run.why_not("t2t") == "scores of images with captions do not rank t2t"
-    assert run.why_unrated("i2t") is None
+    assert run.why_unrated("i2t") == run.why_not("i2t")
     judgments = Judgments.from_pairs(IMAGES, CAPTIONS, IMAGES, CAPTIONS[:2])
     turned = Judgments.from_pairs(CAPTIONS, IMAGES, CAPTIONS, IMAGES[[0, 1, 0]])
     with pytest.raises(MissingIds, match=f"has no {other} scores, only {direction}"):
