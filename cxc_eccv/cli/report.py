@@ -1,7 +1,8 @@
-"""``cxc-eccv report``: pages, and files for mteb; ``cxc-eccv tables``: tables for papers."""
+"""``cxc-eccv report``: pages, and files for mteb and Every Eval Ever; ``cxc-eccv tables``: tables for papers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,15 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file
 
 MTEB = "mteb"
+EVERY_EVAL_EVER = "every-eval-ever"
+REPORT_FORMATS = (MTEB, EVERY_EVAL_EVER)
+"""Formats of files in place of pages."""
+FORMATS_OF_OPTIONS = {
+    "name": REPORT_FORMATS,
+    "output": REPORT_FORMATS,
+    "organization": (EVERY_EVAL_EVER,),
+    "relationship": (EVERY_EVAL_EVER,),
+}
 TABLE_FORMATS = ("latex", "markdown", "csv")
 """Formats of tables."""
 
@@ -25,19 +35,31 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="mteb, in place of pages: the JSON files that mteb.ResultCache reads, to the folder --output.",
+            help="In place of pages, files to the folder --output: mteb (JSON that mteb.ResultCache reads), or "
+            "every-eval-ever (a log with intervals for its datastore).",
         ),
     ] = None,
     name: ReportNames = None,
-    output: Annotated[Path | None, typer.Option(help="Folder for the files of --format mteb.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for the files of --format.")] = None,
+    organization: Annotated[
+        str | None, typer.Option(help="Who evaluated and publishes the scores, for --format every-eval-ever.")
+    ] = None,
+    relationship: Annotated[
+        str | None,
+        typer.Option(
+            help="What the organization is to those who made the model, for --format every-eval-ever: first_party, "
+            "third_party, collaborative or other."
+        ),
+    ] = None,
 ) -> None:
-    """Rebuild a report's pages, or write it as files of mteb.
+    r"""Rebuild a report's pages, or write files of other tools.
 
     Examples:
     ```sh
-    cxc-eccv report out
     cxc-eccv report out --images val2014
     cxc-eccv report out --format mteb --output mteb_results
+    cxc-eccv report out --format every-eval-ever --output logs \
+      --name YOUR_NAME/clip --organization "Your Lab" --relationship first_party
     ```
 
     The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
@@ -45,31 +67,60 @@ def report(
 
     For tables of a paper, use cxc-eccv tables.
     """
+    options = {"name": name, "output": output, "organization": organization, "relationship": relationship}
+    _check_options(form, options, images)
+    if form == MTEB:
+        _write_mteb(folders, name, _require_output(form, output))
+    elif form == EVERY_EVAL_EVER:
+        _write_every_eval_ever(folders, name, _require_output(form, output), organization, relationship)
+    else:
+        from cxc_eccv.report.loading import rebuild_pages
+
+        for folder in folders:
+            say_written(rebuild_pages(folder, images))
+
+
+def _check_options(form: str | None, options: Mapping[str, object], images: Path | None) -> None:
+    """Refuse an unknown format, and options that do not belong to the format."""
     if form in TABLE_FORMATS:
         raise InvalidOption(f"report writes pages and files of mteb; for a table, use cxc-eccv tables --format {form}")
-    if form not in (None, MTEB):
-        raise UnknownName("format", form, [MTEB])
-    if form == MTEB:
-        _write_mteb(folders, name, output, images)
-        return
-    for option, value in {"name": name, "output": output}.items():
-        if value:
-            raise InvalidOption(f"--{option} is for --format mteb; pages are written beside their report.json")
-    from cxc_eccv.report.loading import rebuild_pages
-
-    for folder in folders:
-        say_written(rebuild_pages(folder, images))
+    if form not in (None, *REPORT_FORMATS):
+        raise UnknownName("format", form, REPORT_FORMATS)
+    for option, value in options.items():
+        formats = FORMATS_OF_OPTIONS[option]
+        if value and form not in formats:
+            remedy = "pages are written beside their report.json" if form is None else "leave it out"
+            raise InvalidOption(f"--{option} is for --format {' and '.join(formats)}; {remedy}")
+    if form is not None and images is not None:
+        raise InvalidOption(f"--images is for pages, which --format {form} does not write; leave one of the two out")
 
 
-def _write_mteb(folders: list[Path], name: list[str] | None, output: Path | None, images: Path | None) -> None:
+def _require_output(form: str, output: Path | None) -> Path:
+    if output is None:
+        raise InvalidOption(f"--format {form} writes several files; name their folder with --output")
+    return output
+
+
+def _write_mteb(folders: list[Path], name: list[str] | None, output: Path) -> None:
     from cxc_eccv.comparison import read_reports
     from cxc_eccv.integrations.mteb_files import write_mteb
 
-    if images is not None:
-        raise InvalidOption("--images is for pages, which --format mteb does not write; leave one of the two out")
-    if output is None:
-        raise InvalidOption("--format mteb writes several files; name their folder with --output")
     say_written(write_mteb(output, read_reports(folders, name)))
+
+
+def _write_every_eval_ever(
+    folders: list[Path], name: list[str] | None, output: Path, organization: str | None, relationship: str | None
+) -> None:
+    from cxc_eccv.comparison import read_reports
+    from cxc_eccv.hub.every_eval_ever import write_every_eval_ever
+
+    if name is None:
+        raise InvalidOption(
+            "name each report's model as on the Hub, in the order of the reports: --name DEVELOPER/MODEL. A report's "
+            "own name may be that of a file"
+        )
+    reports = read_reports(folders, name)
+    say_written(write_every_eval_ever(output, reports, organization=organization, relationship=relationship))
 
 
 def tables(

@@ -82,7 +82,7 @@ def _faults(report: Report) -> Iterator[str]:
         yield f"it uses files of your own: {', '.join(own)}"
     for result in report.results:
         if result.key in leaderboard_tasks():
-            yield from _unusual_parameters(result)
+            yield from find_unusual_parameters(result)
 
 
 def _find_version_fault(made_by: str) -> str | None:
@@ -112,7 +112,7 @@ def _order(release: str) -> tuple[int, ...]:
     return tuple(int(number) for number in release.split("."))
 
 
-def _unusual_parameters(result: Result) -> Iterator[str]:
+def find_unusual_parameters(result: Result) -> Iterator[str]:
     """Parameters that are not in a metric's name and do not have their defaults."""
     spec, _ = metric_variants(result.metric)
     for name, parameter in inspect.signature(spec.function).parameters.items():

@@ -157,6 +157,7 @@ READERS = {
     "report": "report {spoiled}",
     "table": "tables {spoiled} --format csv",
     "mteb": "report {spoiled} --format mteb --output {other}/mteb",
+    "every-eval-ever": "report {spoiled} --format every-eval-ever --output {other}/logs --name a/b",
     "compare": "compare {other} {spoiled}",
     "published": "compare {spoiled} --published",
     "mean": "entailment mean {other} {spoiled}",
@@ -217,6 +218,7 @@ def test_saving_a_report_keeps_files_of_the_user(tmp_path):
         (("--format", "mtebb"), "unknown format 'mtebb'; did you mean 'mteb'?"),
         (("--output", "x"), "--output is for --format mteb"),
         (("--name", "x"), "--name is for --format mteb"),
+        (("--relationship", "other"), "--relationship is for --format every-eval-ever"),
     ],
 )
 def test_report_refuses_options_of_other_outputs(run, evaluated, options, message):
