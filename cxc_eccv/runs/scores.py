@@ -335,8 +335,8 @@ def read_scores(path: Path | None, arrays: Mapping[str, NDArray[Any]]) -> Matrix
     for name in arrays:
         if name not in allowed and any(word in name.lower() for word in WORDS_OF_ENTRIES):
             raise MalformedRun(
-                f"{where}: holds {name}, which nothing reads beside {' and '.join(by_direction) or 'scores'}; known are "
-                f"{', '.join(allowed)}. Rename it, or leave it out."
+                f"{where}: holds {name}, which nothing reads beside {' and '.join(by_direction) or 'scores'}; known "
+                f"are {', '.join(allowed)}. Rename it, or leave it out."
             )
     unscored = _read_unscored(where, arrays["unscored"]) if "unscored" in arrays else None
     model = read_entry(where, arrays[MODEL], MODEL) if MODEL in arrays else None
