@@ -42,7 +42,7 @@ def to_json(record: Any) -> dict[str, Json]:  # noqa: ANN401 - a dataclass
 
 def from_json(kind: type[Record], entries: Mapping[str, Any]) -> Record:
     """The record of an object that has the shape of its class; null means the field's default."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _find_hints(kind)  # type: ignore[arg-type]
     values = {name: _read(hints[name], value) for name, value in entries.items() if name in hints and value is not None}
     if OTHERS_FIELD in hints:
         values[OTHERS_FIELD] = {name: value for name, value in entries.items() if name not in hints}
@@ -52,10 +52,16 @@ def from_json(kind: type[Record], entries: Mapping[str, Any]) -> Record:
 @cache
 def make_shape(kind: type) -> Loose:
     """The shape of the JSON objects of a class: an entry per field, required if the field has no default."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _find_hints(kind)
     named = [item for item in fields(kind) if item.name != OTHERS_FIELD]
     required = frozenset(item.name for item in named if _find_default(item) is MISSING)
     return Loose({item.name: _find_shape(hints[item.name]) for item in named}, required)
+
+
+@cache
+def _find_hints(kind: type) -> Mapping[str, Any]:
+    """Types of the fields of a class, which Python evaluates anew for each of a thousand records otherwise."""
+    return get_type_hints(kind, include_extras=True)
 
 
 def _find_default(item: Field[Any]) -> object:
