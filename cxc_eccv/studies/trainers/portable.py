@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from graphlib import TopologicalSorter
@@ -67,10 +68,22 @@ def bundle_code(*paths: str) -> str:
     for path in paths:
         module, _, name = path.rpartition(".")
         bundle.add(module, name)
-    modules = [module for module in TopologicalSorter(bundle.uses).static_order() if module in bundle.parts]
+    modules = [module for module in order_modules(bundle.uses) if module in bundle.parts]
     head = HEAD.format(version=__version__, modules=", ".join(sorted(modules)))
     parts = [text for module in modules for _, text in sorted(bundle.parts[module].items())]
     return "\n\n\n".join([head + "\n".join(sorted(bundle.imports)), *parts]) + "\n"
+
+
+def order_modules(uses: Mapping[str, Set[str]]) -> list[str]:
+    """All modules, each after those that it uses; the same order in every process.
+
+    Example:
+        >>> order_modules({"model": {"config", "errors"}, "config": {"errors"}})
+        ['errors', 'config', 'model']
+    """
+    # Sets of texts have another order in each process.
+    graph = {module: sorted(uses[module]) for module in sorted(uses)}
+    return list(TopologicalSorter(graph).static_order())
 
 
 @dataclass

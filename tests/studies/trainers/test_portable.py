@@ -1,0 +1,12 @@
+"""The code that is saved with a model."""
+
+from cxc_eccv.studies.trainers.portable import order_modules
+
+
+def test_order_of_modules_is_the_same_in_every_process():
+    """Dictionaries stand for sets, whose order differs between processes."""
+    uses = {"a": dict.fromkeys("def").keys(), "b": dict.fromkeys("fed").keys(), "c": dict.fromkeys("ab").keys()}
+    reverse = {name: dict.fromkeys(reversed(used)).keys() for name, used in reversed(uses.items())}
+    ordered = order_modules(uses)
+    assert ordered == order_modules(reverse)
+    assert all(ordered.index(used) < ordered.index(name) for name in uses for used in uses[name])
