@@ -10,7 +10,7 @@ import typer
 from cxc_eccv.cli.delivery import check_folder, say_written
 from cxc_eccv.cli.shared_options import ReportNames
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.writing import recorded_folder
+from cxc_eccv.writing import recorded_folder, refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.comparison import Comparison, ModelAgreement
@@ -45,6 +45,13 @@ def compare(
         Path | None,
         typer.Option(help="Folder for a page, compare.json and tables in Markdown, LaTeX and CSV."),
     ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the chart, .svg or .png: with --published the models among published ones, else their main "
+            "metrics."
+        ),
+    ] = None,
     name: ReportNames = None,
     all_metrics: Annotated[
         bool, typer.Option("--all-metrics", help="Test every metric, not only the main one of each task.")
@@ -64,6 +71,7 @@ def compare(
     cxc-eccv compare baseline new
     cxc-eccv compare baseline new --all-metrics --output compared
     cxc-eccv compare new --published --output compared
+    cxc-eccv compare new --published --chart standing.svg
     ```
 
     The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.
@@ -82,7 +90,14 @@ def compare(
         )
     if agreement and published:
         raise InvalidOption("--agreement and --published are different tables: leave out one of the two")
+    if agreement and chart is not None:
+        raise InvalidOption("--agreement has no chart: leave out --chart")
     check_folder(output)
+    if chart is not None:
+        from cxc_eccv.presentation.drawing import check_chart_file
+
+        check_chart_file(chart)
+        refuse_unwritable(chart, file=True)
     scored = load_reports(reports, name, per_labels=agreement) if len(reports) > 1 else ()
     models = {model.name: model.report for model in scored} or read_reports(reports, name)
     papers = published_tables() if published else ()
@@ -97,6 +112,9 @@ def compare(
     try:
         if output is not None:
             written = write_comparison(texts_of(compared), output)
+        if chart is not None:
+            compared.drawing.save(chart)
+            written.append(chart)
     finally:
         compared.show()
     say_written(written)

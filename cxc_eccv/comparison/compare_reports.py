@@ -104,7 +104,9 @@ def compare(
             by_model[name, key] = _difference(pair, drawn[[0, place]], (first.name, name), settings, n_tests)
         if registry.is_main(key):
             joined = Pair.join([plans[name].pairs[key] for name in others_of_key])
-            ranks += rank_models(joined, drawn, (first.name, *others_of_key), 1 - settings.level / n_ranked)
+            rank_confidence = 1 - settings.level / n_ranked
+            names = (first.name, *others_of_key)
+            ranks += rank_models(joined, drawn, names, rank_confidence, settings.confidence)
     rows = [by_model[name, key] for name, plan in plans.items() for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]

@@ -8,8 +8,19 @@ from typing import Any, ClassVar
 
 from cxc_eccv.comparison.differences import Comparison
 from cxc_eccv.comparison.label_agreement import ModelAgreement
+from cxc_eccv.comparison.published_chart import (
+    describe_intervals,
+    describe_orders,
+    describe_standing,
+    is_charted,
+    make_published_chart,
+)
 from cxc_eccv.comparison.published_join import Joined
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.presentation import Section, ShownResult
+from cxc_eccv.presentation.dot_plot import DotPlot
+from cxc_eccv.presentation.drawing import Drawing, DrawnChart
+from cxc_eccv.presentation.scatter import NARROW, WIDE, Scatter
 from cxc_eccv.tables import Table, tables_to_latex
 
 
@@ -50,16 +61,48 @@ class ComparedModels(ShownResult):
         return content
 
     def sections(self) -> list[Section]:
-        """Those of the comparison, and the published models."""
+        """Where the user's models stand, as a chart; the sections of the comparison; and the published models."""
         compared = self.comparison.sections() if self.comparison else []
         published = [Section("published", "Published models", self._list_published())] if self.published else []
-        return [*compared, *published]
+        return [*self._list_standing(), *compared, *published]
+
+    @property
+    def chart(self) -> Scatter | None:
+        """The user's models among published ones; None where no model has a metric of the chart."""
+        return make_published_chart(self.published) if is_charted(self.published) else None
+
+    @property
+    def drawing(self) -> Drawing:
+        """The chart of published models, or else that of the comparison, as a file has it.
+
+        Raises:
+            InvalidOption: there is nothing to draw.
+        """
+        chart: Scatter | DotPlot | None = self.chart
+        if chart is None and not self.published and isinstance(self.comparison, Comparison):
+            chart = self.comparison.chart
+        if chart is None:
+            metrics = "COCO 5K R@1 and ECCV Caption mAP@R" if self.published else "main metrics that are fractions"
+            raise InvalidOption(f"there is nothing to draw: no report has {metrics}. Evaluate these tasks too")
+        return chart.draw()
+
+    def _list_standing(self) -> list[Section]:
+        """The section of the chart."""
+        if self.chart is None:
+            return []
+        lead = " ".join([*describe_standing(self.published), describe_orders()])
+        return [Section("standing", "Where your models stand", lead=lead, name="Chart")]
 
     def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
         """What the comparison adds to its sections."""
+        content: dict[str, Any] = {"baseline": "", "confidence": None, "ranks": {}, "charts": {}}
         if self.comparison:
-            return self.comparison.page_content(images)
-        return {"baseline": "", "confidence": None, "ranks": {}}
+            content = self.comparison.page_content(images)
+        charts = dict(content["charts"])
+        if self.chart is not None:
+            note = describe_intervals(self.published)
+            charts["standing"] = DrawnChart(self.chart.draw(WIDE), self.chart.draw(NARROW), note)
+        return {**content, "charts": charts}
 
     def _list_published(self) -> list[Table]:
         return [table for joined in self.published for table in joined.all_tables()]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cxc_eccv.comparison.model_ranks import ModelRank, name_ranks, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.presentation import Section, ShownResult
+from cxc_eccv.presentation.dot_plot import NARROW, DotPlot, PlottedValue
+from cxc_eccv.presentation.drawing import DrawnChart
 from cxc_eccv.report.best_ranks import label_tasks
 from cxc_eccv.statistics import POWER, least_p_value
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -18,7 +20,7 @@ from cxc_eccv.terminal import visible
 from cxc_eccv.types import DIRECTIONS, check_whole
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
-from cxc_eccv.wording import count, direction_name, heading_of, key_name, list_names, show_value, task_name
+from cxc_eccv.wording import count, direction_name, heading_of, key_name, list_names, show_value, task_name, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,22 +201,56 @@ class Comparison(ShownResult):
         }
 
     def sections(self) -> list[Section]:
-        """With three models or more their scores, then all differences, then the ranks of each direction."""
+        """The main metrics as a chart, with three models or more their scores, all differences, and the ranks."""
+        headlines = [Section("headlines", "Main metrics")] if self.chart else []
         differences = Section("differences", f"Differences from {self.baseline}", list_difference_tables(self))
         if len(self.models) == 1:
-            return [differences]
-        ranks = [
-            Section(_anchor_ranks(direction), f"Ranks, {direction_name(direction)}", [table])
-            for direction, table in zip(group_ranks(self.ranks), list_rank_tables(self), strict=True)
-        ]
-        return [Section("scores", "Scores", self.tables()), differences, *ranks]
+            return [*headlines, differences]
+        explained = self.explain_ranks()
+        ranks: list[Section] = []
+        for direction in group_ranks(self.ranks):
+            lead = "" if ranks else explained
+            ranks.append(Section(_anchor_ranks(direction), f"Ranks, {direction_name(direction)}", lead=lead))
+        return [*headlines, Section("scores", "Scores", self.tables()), differences, *ranks]
+
+    @property
+    def chart(self) -> DotPlot | None:
+        """The main metrics that are fractions, best model first; None without one."""
+        rows: dict[str, dict[str, PlottedValue]] = {}
+        for row in self.ranks:
+            if unit_of(row.metric) == "percent":
+                name = " ".join(filter(None, heading_of(row.key)))
+                values = (100 * row.value, 100 * row.value_low, 100 * row.value_high)
+                rows.setdefault(name, {})[row.model] = PlottedValue(*values)
+        if not rows:
+            return None
+        models = [model for model in _shorten(self) if any(model in values for values in rows.values())]
+        return DotPlot(f"Main metrics of {len(models)} models, in percent", models, rows)
+
+    def explain_ranks(self) -> str:
+        """What the ranks are, once for all directions."""
+        return (
+            "The ranks that each model may have under the main metric of each task. Models that share a letter cannot "
+            "be told apart. The chance that any of these ranks is wrong is at most "
+            f"{_percent(1 - self.settings.confidence)}."
+        )
 
     def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
-        """The ranks of each task, as charts in the section of their direction."""
+        """The main metrics as a chart, and the ranks of each task as charts in the section of their direction."""
         ranks = group_ranks(self.ranks) if len(self.models) > 1 else {}
+        charts = {}
+        if self.chart is not None:
+            settings = self.settings
+            note = (
+                f"In percent; in each row the models stand in the order below. Bars: {_percent(settings.confidence)} "
+                f"intervals of single values ({settings.samples:,} samples of images). Models whose bars overlap may "
+                "differ all the same: the tests below compare them image by image."
+            )
+            charts["headlines"] = DrawnChart(self.chart.draw(), self.chart.draw(NARROW), note)
         return {
             "baseline": self.baseline,
             "confidence": self.settings.confidence,
+            "charts": charts,
             "ranks": {_anchor_ranks(direction): list(by_task.values()) for direction, by_task in ranks.items()},
         }
 
@@ -455,9 +491,7 @@ def list_rank_tables(comparison: Comparison) -> list[Table]:
     ]
     if tables:
         notes = [
-            "The ranks that each model may have under the main metric of each task. Models that share a letter cannot "
-            "be told apart. The chance that any of these ranks is wrong is at most "
-            f"{_percent(1 - comparison.settings.confidence)}.",
+            comparison.explain_ranks(),
             *_explain_any_labels(comparison.ranks, any_labels),
         ]
         tables[-1] = replace(tables[-1], notes=notes)

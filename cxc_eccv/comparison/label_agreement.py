@@ -156,7 +156,7 @@ class ModelAgreement(ShownResult):
 
     def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
         """No baseline and no ranks."""
-        return {"baseline": "", "confidence": self.settings.confidence, "ranks": {}}
+        return {"baseline": "", "confidence": self.settings.confidence, "ranks": {}, "charts": {}}
 
     def _score_table(self, metric: str, subtitle: str) -> Table:
         """A row per model and a column per set of labels."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cxc_eccv.comparison.pairing import Pair
 from cxc_eccv.report.best_ranks import label_tasks
-from cxc_eccv.statistics import queries_to_detect, rank_intervals
+from cxc_eccv.statistics import interval, queries_to_detect, rank_intervals
 from cxc_eccv.types import FloatArray
 
 SAMPLES_USED = 10_000
@@ -24,6 +24,7 @@ class ModelRank:
         model: name.
         task, direction, metric: the key's parts.
         value: score, in the report's units.
+        value_low, value_high: percentile interval of the score, from the samples of the comparison.
         rank: 1 plus the number of models with a better score.
         low, high: best and worst rank; see :func:`cxc_eccv.statistics.rank_intervals`.
         groups: letters; two models share one if and only if they cannot be told apart.
@@ -36,6 +37,8 @@ class ModelRank:
     direction: str
     metric: str
     value: float
+    value_low: float
+    value_high: float
     rank: int
     low: int
     high: int
@@ -53,14 +56,20 @@ class ModelRank:
         return name_ranks(self.low, self.high)
 
 
-def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidence: float) -> list[ModelRank]:
-    """A row per model, the best first, from (M, S) drawn scores."""
+def rank_models(
+    joined: Pair, drawn: FloatArray, names: Sequence[str], confidence: float, score_confidence: float
+) -> list[ModelRank]:
+    """A row per model, the best first, from (M, S) drawn scores.
+
+    ``confidence`` is that of the ranks under this metric, and ``score_confidence`` that of each score's interval.
+    """
     result = joined.results[0]
     values = np.array([row.value for row in joined.results])
     higher = joined.spec.higher_is_better
     clusters = np.unique(joined.images).size
     intervals = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
     groups = intervals.groups
+    score_ends = [interval(of_model, score_confidence) for of_model in drawn]
     scores = values if higher else -values
     order = np.lexsort((np.arange(values.size), -scores)).tolist()
     return [
@@ -70,6 +79,8 @@ def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidenc
             direction=result.direction,
             metric=result.metric,
             value=float(values[place]),
+            value_low=score_ends[place][0],
+            value_high=score_ends[place][1],
             rank=1 + int(np.count_nonzero(scores > scores[place])),
             low=int(intervals.low[place]),
             high=int(intervals.high[place]),

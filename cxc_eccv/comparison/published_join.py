@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -46,6 +46,8 @@ class Row:
     A user's means over both directions are rounded once, from the values in full.
 
     ``trained_on`` is what a user's model was trained on, if photographs or captions of COCO or Flickr30k are among it.
+    ``intervals`` are those of its report at its ``confidence``; the ends of a mean over both directions are the means
+    of the ends.
     """
 
     model: str
@@ -53,6 +55,8 @@ class Row:
     values: Mapping[str, float]
     deviations: Mapping[str, float]
     trained_on: str = ""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,7 +273,14 @@ def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
     for name, report in reports.items():
         check_as_published(name, report)
     trained = {name: report.trained_on for name, report in reports.items() if name_collections(report.training_data)}
-    rows = [_unpublished_row(table, name, report.scores, trained.get(name, "")) for name, report in reports.items()]
+    rows = [
+        replace(
+            _unpublished_row(table, name, report.scores, trained.get(name, "")),
+            intervals=_read_intervals(table, report),
+            confidence=report.provenance.confidence,
+        )
+        for name, report in reports.items()
+    ]
     return _order_rows(table, [key for key in table.keys if any(key in row.values for row in rows)], rows)
 
 
@@ -308,6 +319,15 @@ def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, floa
         {key: scores[f"{key}{SPREAD}"] for key in table.keys if f"{key}{SPREAD}" in scores},
         trained_on,
     )
+
+
+def _read_intervals(table: PublishedTable, report: Report) -> dict[str, tuple[float, float]]:
+    """The intervals of a report under the keys of a table."""
+    lows = {row.key: row.low for row in report.results if row.low is not None}
+    highs = {row.key: row.high for row in report.results if row.high is not None}
+    lows |= both_directions(lows)
+    highs |= both_directions(highs)
+    return {key: (lows[key], highs[key]) for key in table.keys if key in lows and key in highs}
 
 
 def check_as_published(name: str, report: Report) -> None:

@@ -81,6 +81,7 @@ def _break_after_underscores(file_name: str) -> Markup:
 def _read_styles(name: str, package: str) -> Markup:
     """The style sheet of all pages, and after it that of the template if its package has one."""
     own = resources.files(package).joinpath("templates", name.replace(".html.jinja", ".css"))
-    shared = resources.files(ROOM).joinpath("templates", "page.css")
-    files = [shared] if name == "page.html.jinja" or not own.is_file() else [shared, own]
+    templates = resources.files(ROOM).joinpath("templates")
+    shared = [templates.joinpath("page.css"), templates.joinpath("charts.css")]
+    files = shared if name == "page.html.jinja" or not own.is_file() else [*shared, own]
     return Markup("".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704 - our own files

@@ -245,3 +245,24 @@ def test_bars_cover_the_ranks_of_their_intervals(open_page, comparison):
       return [(bar.left - plot.left) / plot.width * 6, (bar.right - plot.left) / plot.width * 6].map(Math.round);
     })"""
     assert page.evaluate(bars) == [[row.low - 1, row.high] for row in comparison.ranks]
+
+
+@pytest.mark.parametrize(("name", "n_charts"), [("published", 1), ("comparison", 1)])
+def test_drawn_charts_hold_their_texts(open_page, pages, name, n_charts):
+    """One of two sizes is shown; no text leaves it, none covers another, and all are large enough to read."""
+    measure = """() => [...document.querySelectorAll('svg.drawing')].filter((one) => one.checkVisibility())
+      .map((chart) => {
+      const box = chart.getBoundingClientRect();
+      const texts = [...chart.querySelectorAll('text')].map((one) => [one.textContent, one.getBoundingClientRect()]);
+      const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 4
+        || b.bottom <= a.top + 4;
+      const outside = texts.filter(([, one]) => one.left < box.left - 1 || one.right > box.right + 1
+        || one.top < box.top - 1 || one.bottom > box.bottom + 1);
+      const covered = texts.filter(([, a], i) => texts.some(([, b], j) => i < j && !apart(a, b)));
+      const small = chart.getScreenCTM().a * 13 < 11;
+      return {outside: outside.map(([text]) => text), covered: covered.map(([text]) => text), small};
+    })"""
+    page = open_page(pages[name])
+    for width in (390, 768, 1280):
+        resize(page, width)
+        assert page.evaluate(measure) == [{"outside": [], "covered": [], "small": False}] * n_charts, width

@@ -1,6 +1,7 @@
 """``cxc-eccv compare`` as a user meets it."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -8,6 +9,9 @@ from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.types.training_data import FROM_CARD
 
 pytestmark = pytest.mark.thorough
+
+SVG = "{http://www.w3.org/2000/svg}"
+CHARTED = (("coco_5k", "recall_at_1"), ("eccv_caption", "map_at_r"))
 
 
 def test_the_same_command_gives_the_same_file(run, write, tmp_path):
@@ -143,3 +147,26 @@ def test_agreement_needs_three_models_and_no_published_ones(run, write):
     reports = [write(name, share) for name, share in (("a", 0.2), ("b", 0.3))]
     assert "at least 3 models" in run("compare", *reports, "--agreement")[2]
     assert "leave out one of the two" in run("compare", *reports, "--agreement", "--published")[2]
+
+
+def test_chart_is_written_as_svg(run, write, tmp_path):
+    """With published models a scatter chart, and of two models their main metrics."""
+    keys = [f"{task}/{direction}/{metric}" for task, metric in CHARTED for direction in ("i2t", "t2i")]
+    old = write("old", 0.4, keys=keys)
+    new = write("new <b>", 0.6, keys=keys)
+    status, out, _ = run("compare", new, "--published", "--name", "new <b>", "--chart", tmp_path / "standing.svg")
+    assert status == 0
+    assert "wrote" in out
+    standing = ElementTree.parse(tmp_path / "standing.svg")
+    assert {"new <b>", "BLIP"} <= {text.text for text in standing.iter(f"{SVG}text")}
+    run("compare", old, new, "--samples", 300, "--chart", tmp_path / "metrics.svg")
+    metrics = ElementTree.parse(tmp_path / "metrics.svg")
+    assert "ECCV Caption t2i mAP@R" in {text.text for text in metrics.iter(f"{SVG}text")}
+
+
+def test_chart_is_refused_before_any_work(run, write, tmp_path):
+    models = [write(name, share) for name, share in (("a", 0.2), ("b", 0.3), ("c", 0.4))]
+    (tmp_path / "folder.svg").mkdir()
+    assert "written as .svg or .png" in run("compare", *models, "--chart", tmp_path / "chart.gif")[2]
+    assert "--agreement has no chart" in run("compare", *models, "--agreement", "--chart", tmp_path / "chart.svg")[2]
+    assert "is a folder. Name a file." in run("compare", *models, "--chart", tmp_path / "folder.svg")[2]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cxc_eccv import registry
 from cxc_eccv.builders.dataset_config import dataset_configs
+from cxc_eccv.comparison import join, published_tables
+from cxc_eccv.comparison.published_chart import make_published_chart
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluate_modules.module_cards import Description
 from cxc_eccv.metrics.kinds import Spec
@@ -36,11 +38,17 @@ def expected_files(root: Path) -> dict[str, str]:
     for name, config in dataset_configs().items():
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
     whole |= reference_pages()
+    whole["docs/assets/coco_and_eccv.svg"] = draw_published_models()
     for path, parts in _parts(sizes, read_addresses(root)).items():
         whole[path] = _merged(root / path, parts)
     for name, spec in registry.metric_functions().items():
         whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
     return whole
+
+
+def draw_published_models() -> str:
+    """The chart of ``compare --published`` without a model of a user."""
+    return make_published_chart([join(paper, {}) for paper in published_tables()]).draw().to_svg()
 
 
 def _parts(sizes: Sizes, addresses: dict[str, str]) -> dict[str, dict[str, str]]:
