@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.delivery import add_command, check_folder
+from cxc_eccv.cli.delivery import add_command, check_folder, find_program
 from cxc_eccv.cli.shared_options import DATA, Labels, names, open_library, split_name
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import ExtraMissing, InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
@@ -34,10 +35,12 @@ def demo(
     ```
 
     It builds the sample's dataset, trains a small model on it, and scores the model. Images are drawn scenes of
-    coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU.
+    coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU. The folder also
+    has a model of random weights, to try --model with.
     """
     from cxc_eccv.builders.output import refuse_unloadable
-    from cxc_eccv.cli.demo import earlier_files, run_demo
+    from cxc_eccv.cli.demo import RANDOM_MODEL, earlier_files, run_demo
+    from cxc_eccv.cli.random_model import write_random_model
     from cxc_eccv.report.saving import FILES, HTML, save_report
     from cxc_eccv.sources.download import sample_images
 
@@ -49,12 +52,33 @@ def demo(
         refuse_unloadable(output)
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
             report = run_demo(folder)
+            write_random_model(folder / RANDOM_MODEL)
             save_report(add_command(report), folder, images=sample_images())
-    _summarize(report, None if output is None else output / HTML)
+    _summarize(report)
+    if output is None:
+        say(f"To keep the dataset, a page of results and a model to try: {find_program()} demo --output demo")
+        return
+    say(f"Open {output / HTML} in a browser")
+    say(f"Next: {_choose_next_command(output)}")
 
 
-def _summarize(report: Report, page: Path | None) -> None:
-    """Print what was done, the main numbers, and what to do next."""
+def _choose_next_command(output: Path) -> str:
+    """A command that scores a model of the demo, which works without a network and with the installed packages."""
+    from cxc_eccv.cli.demo import EMBEDDINGS_FILE, RANDOM_MODEL
+    from cxc_eccv.cli.named_models import check_packages
+
+    model = str(output / RANDOM_MODEL)
+    try:
+        check_packages(model)
+    except ExtraMissing:
+        arguments = [str(output / EMBEDDINGS_FILE)]
+    else:
+        arguments = ["--model", model, "--images", "sample"]
+    return shlex.join([find_program(), "evaluate", *arguments, "--data-dir", "sample"])
+
+
+def _summarize(report: Report) -> None:
+    """Print what was done, and the main numbers."""
     from cxc_eccv.types import CROSS_MODAL
     from cxc_eccv.wording import direction_name, name_data
 
@@ -63,11 +87,6 @@ def _summarize(report: Report, page: Path | None) -> None:
     for name, key in DEMO_NUMBERS.items():
         values = (f"{100 * report.scores[key.format(way)]:.1f}% {direction_name(way)}" for way in CROSS_MODAL)
         say(f"{name}: {', '.join(values)}")
-    say(
-        "To keep the dataset and a page of results: cxc-eccv demo --output demo"
-        if page is None
-        else f"Open {page} in a browser"
-    )
 
 
 COCO_FOLDERS = {"val2014": ("test", "validation", "restval"), "train2014": ("train",)}

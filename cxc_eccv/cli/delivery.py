@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -108,6 +110,16 @@ def command_text(arguments: Sequence[str]) -> str:
         if previous not in left_out and argument.partition("=")[0] not in left_out
     ]
     return show_command(kept)
+
+
+def find_program() -> str:
+    """What runs this program from the current folder: its name if the shell finds it, else its path."""
+    program = Path(sys.executable).with_name("cxc-eccv")
+    found = shutil.which("cxc-eccv")
+    if not program.is_file() or (found is not None and Path(found) == program):
+        return "cxc-eccv"
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 def show_command(arguments: Sequence[str]) -> str:

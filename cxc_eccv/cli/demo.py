@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.sparse import csr_array
 
+from cxc_eccv.cli.random_model import MODEL_FILES, TOKENIZER_FILES
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
@@ -155,6 +156,7 @@ class RidgeModel:
 
 DATASET_FOLDER = "dataset"
 EMBEDDINGS_FILE = "ridge.npz"
+RANDOM_MODEL = "random-weights"
 """What the demo writes into its folder, besides the report."""
 
 
@@ -163,6 +165,8 @@ def earlier_files(folder: Path) -> list[str]:
     from cxc_eccv.builders.output import replaceable_files
 
     files = [f"{DATASET_FOLDER}/{name}" for name in replaceable_files(folder / DATASET_FOLDER)]
+    model_files = [f"{RANDOM_MODEL}/{name}" for name in (*MODEL_FILES, *TOKENIZER_FILES)]
+    files += [name for name in model_files if (folder / name).is_file()]
     return [*files, EMBEDDINGS_FILE]
 
 

@@ -329,7 +329,9 @@ def refuse_zero_vectors(
     """Raise MalformedRun if any item has a zero vector, which would score 0, above all negative cosines."""
     if ids.size:
         first = ", ".join(map(str, ids[:IDS_NAMED]))
-        remedy = ", or save similarity='dot' in the file to compare them by dot product" if by_dot else ""
+        remedy = ""
+        if by_dot:
+            remedy = ", or compare by dot product: --similarity dot (similarity='dot'), or save it so in the file"
         raise MalformedRun(
             f"{where}: {ids.size} of {total} {kind} have a zero vector, which has no cosine, the first: {first}. Check "
             f"the model's output on them{remedy}."

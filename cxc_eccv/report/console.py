@@ -54,7 +54,7 @@ def _doubt_lines(page: Page) -> Iterator[RenderableType]:
     """What to check before the scores are believed, in a box."""
     if page.doubts:
         lines = [Text(f"- {sentence}") for sentence in page.doubts]
-        yield Panel(Group(*lines), title=CHECK_FIRST, title_align="left", border_style="bold red")
+        yield Panel(Group(*lines), title=CHECK_FIRST, title_align="left", border_style="bold red", expand=False)
         yield Text()
 
 

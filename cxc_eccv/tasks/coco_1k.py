@@ -37,7 +37,7 @@ def _fold_orders(split: Split) -> tuple[IntArray, IntArray]:
     unique_images = np.unique(images)
     if captions.size != COCO_1K_CAPTIONS or unique_images.size != COCO_1K_IMAGES:
         raise NotApplicable(
-            f"coco_1k needs {COCO_1K_IMAGES:,} images with {COCO_1K_CAPTIONS:,} captions, "
+            f"needs {COCO_1K_IMAGES:,} images with {COCO_1K_CAPTIONS:,} captions, "
             f"and the {split.name} split has {unique_images.size:,} with {captions.size:,}"
         )
     order = split.library.read("coco_test_ids", read_ids) if split.name == "test" else captions

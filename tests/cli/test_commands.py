@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ from command_line import run_command
 from report_samples import near_run
 
 from cxc_eccv import __version__
+from cxc_eccv.cli import named_models
+from cxc_eccv.errors import ExtraMissing
 from cxc_eccv.runs import save_embeddings
 
 
@@ -52,6 +55,36 @@ def test_the_demo_prints_five_lines():
     assert re.fullmatch(r"COCO 5K R@1: \d+\.\d% image to text, \d+\.\d% text to image", coco)
     assert re.fullmatch(r"ECCV Caption mAP@R: \d+\.\d% image to text, \d+\.\d% text to image", eccv)
     assert further.endswith("cxc-eccv demo --output demo")
+
+
+@pytest.mark.parametrize("has_torch", [True, False], ids=["with torch", "without torch"])
+def test_next_command_of_the_demo_works_offline(tmp_path, monkeypatch, has_torch):
+    if has_torch:
+        pytest.importorskip("torch")
+        pytest.importorskip("accelerate")
+    else:
+        monkeypatch.setattr(named_models, "check_packages", lack_packages)
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "my demo"
+    last = run_command("demo", "--output", folder)[0].splitlines()[-1]
+    program, *arguments = shlex.split(last.removeprefix("Next: "))
+    assert program.endswith("cxc-eccv")
+    assert ("--model" in arguments) == has_torch
+    text, _ = run_command(*arguments, cwd=tmp_path)
+    name = "random-weights" if has_torch else "ridge.npz"
+    assert text.startswith(f"{name}, test split of the embedded sample (60 drawings): not results on COCO")
+    assert "COCO 5K R@1" in text
+    assert max(map(len, text.splitlines())) < 2_000, "a box in a pipe is as wide as what it holds"
+
+
+def lack_packages(model):
+    raise ExtraMissing(f"{model} needs torch, which is not installed")
+
+
+def test_random_model_is_small_and_says_so(demo):
+    files = [path for path in (demo / "random-weights").iterdir() if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 300_000
+    assert "nobody has trained" in (demo / "random-weights" / "README.md").read_text()
 
 
 def test_build_then_load(tmp_path):

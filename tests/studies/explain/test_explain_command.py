@@ -165,7 +165,7 @@ def test_inputs_are_checked_before_any_work(explain, files, bad_files, words, me
 def test_zero_vector_error_suggests_dot_similarity(explain, files, bad_files):
     status, _, said = explain(bad_files / "zero.npz")
     assert status == 2
-    assert "save similarity='dot' in the file" in " ".join(said.split())
+    assert "or compare by dot product: --similarity dot (similarity='dot')" in " ".join(said.split())
 
 
 def test_rankings_of_two_directions_are_one_model(explain, sample_library, tmp_path):
