@@ -241,6 +241,11 @@ WRONG = {
     "no folder of images": ({"images": "no/such/folder"}, InvalidOption, "not a folder"),
     "no row of a named config": ({"configs": ["eccv_caption"], "splits": ["train"]}, InvalidOption, "it can have test"),
     "no raw file of a named config": ({"configs": [RATINGS], "splits": ["validation"]}, SourceMissing, "secret/place"),
+    "configs of another layout": (
+        {"layout": "mteb", "configs": ["sts"]},
+        InvalidOption,
+        "the layout mteb has configs of its own; leave out the configs",
+    ),
     "folded split": (
         {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
         DataError,
@@ -346,8 +351,6 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 
 UNGUARDED = """
 import sys
-from dataclasses import replace
-from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """

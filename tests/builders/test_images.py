@@ -18,6 +18,7 @@ from cxc_eccv.sources.download import sample_images
 
 RED = [True, False, False]
 BLUE = [False, False, True]
+PLACES = {"file_name": ["red.png", "gone.png", "blue.jpg", "lost.png"]}
 
 
 def draw(path, colour):
@@ -75,23 +76,45 @@ def test_exact_name_precedes_another_ending(folder):
     draw(folder / "blue.JPG", "white")
     draw(folder / "blue.jpeg", "white")
     assert ImageFolder(folder).find("blue.jpg") == folder / "val2014" / "blue.jpg"
-    (folder / "val2014" / "blue.jpg").unlink()
-    with pytest.raises(DataError, match=r"blue\.jpg may be .*blue\.JPG or .*blue\.jpeg\. Keep one"):
-        ImageFolder(folder).find("blue.jpg")
 
 
-def test_png_may_be_a_mask_of_the_photograph(tmp_path):
-    draw(tmp_path / "000000391895.png", "red")
-    with pytest.raises(SourceMissing, match=r"0 of the 1 .*391895\.png may be a mask of it; if"):
-        ImageFolder(tmp_path).find_all(["COCO_val2014_000000391895.jpg"])
-
-
-def test_two_files_of_one_name_need_a_choice(folder):
+def test_name_at_the_top_precedes_those_below(folder):
     draw(folder / "thumbnails" / "blue.jpg", "white")
-    with pytest.raises(DataError, match=r"blue\.jpg is in .*thumbnails and in .*val2014"):
-        ImageFolder(folder).find("blue.jpg")
     draw(folder / "blue.jpg", "black")
     assert ImageFolder(folder).find("blue.jpg") == folder / "blue.jpg"
+
+
+PHOTOGRAPH = "COCO_val2014_000000391895.jpg"
+
+UNCLEAR = {
+    "two-endings": (
+        ["blue.JPG", "blue.jpeg"],
+        "blue.jpg",
+        DataError,
+        r"blue\.jpg may be .*blue\.JPG or .*blue\.jpeg\. Keep one",
+    ),
+    "two-folders": (
+        ["thumbnails/blue.jpg", "val2014/blue.jpg"],
+        "blue.jpg",
+        DataError,
+        r"blue\.jpg is in .*thumbnails and in .*val2014",
+    ),
+    "mask": (
+        ["000000391895.png"],
+        PHOTOGRAPH,
+        SourceMissing,
+        r"0 of the 1 .*391895\.png may be a mask of it; if",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNCLEAR)
+def test_file_that_may_be_another_is_refused(tmp_path, fault):
+    paths, name, error, message = UNCLEAR[fault]
+    for path in paths:
+        draw(tmp_path / path, "white")
+    with pytest.raises(error, match=message):
+        ImageFolder(tmp_path).find_all([name])
 
 
 def test_embedded_bytes_are_those_of_the_files(folder):
@@ -177,7 +200,7 @@ def test_every_column_of_file_names_gets_an_image(folder):
 
 @pytest.fixture
 def gappy():
-    return datasets.Dataset.from_dict({"file_name": ["red.png", "gone.png", "blue.jpg", "lost.png"]})
+    return datasets.Dataset.from_dict(PLACES)
 
 
 @pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
@@ -200,13 +223,26 @@ def test_a_streamed_dataset_raises_at_the_missing_row(folder, gappy):
         next(stream)
 
 
-def test_what_cannot_be_attached_is_refused(folder, gappy):
-    with pytest.raises(InvalidOption, match="missing='ignore': choose one of error, null, drop"):
-        attach_images(gappy, folder, missing="ignore")
-    with pytest.raises(InvalidOption, match="no column of file names, only id"):
-        attach_images(datasets.Dataset.from_dict({"id": [1]}), folder)
-    taken = datasets.Dataset.from_dict({"file_name": ["red.png"], "image": ["?"]})
-    with pytest.raises(InvalidOption, match="already has a column 'image'"):
-        attach_images(taken, folder)
-    with pytest.raises(SourceMissing, match=r"2 of 4 rows have no image below .*images, first gone\.png"):
-        attach_images(gappy, folder)
+UNATTACHABLE = {
+    "unknown-choice": (
+        PLACES,
+        {"missing": "ignore"},
+        InvalidOption,
+        "missing='ignore': choose one of error, null, drop",
+    ),
+    "no-file-names": ({"id": [1]}, {}, InvalidOption, "no column of file names, only id"),
+    "column-is-there": (PLACES | {"image": ["?"] * 4}, {}, InvalidOption, "already has a column 'image'"),
+    "images-missing": (
+        PLACES,
+        {},
+        SourceMissing,
+        r"2 of 4 rows have no image below .*images, first gone\.png\. Add the files, or choose missing='null'",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNATTACHABLE)
+def test_what_cannot_be_attached_is_refused(folder, fault):
+    columns, options, error, message = UNATTACHABLE[fault]
+    with pytest.raises(error, match=message):
+        attach_images(datasets.Dataset.from_dict(columns), folder, **options)

@@ -56,24 +56,40 @@ def test_chunks_of_the_input_do_not_show(tmp_path):
     assert one == other
 
 
-def test_wrong_columns_and_values_are_refused_by_name():
-    with pytest.raises(DataError, match=r"demo/test: the rows have the columns \['captions', 'id'\]"):
-        output.conform(rows(2).select(["captions", "id"]), FEATURES, "demo/test")
-    table = pa.table({"id": ["seven"], "captions": rows(1)["captions"]})
-    with pytest.raises(DataError, match="demo/test: the rows do not fit the features"):
-        output.conform(table, FEATURES, "demo/test")
+DIRECTIONS = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
+
+MISFITS = {
+    "order-of-columns": (
+        rows(2).select(["captions", "id"]),
+        FEATURES,
+        r"demo/test: the rows have the columns \['captions', 'id'\]",
+    ),
+    "type-of-values": (
+        pa.table({"id": ["seven"], "captions": rows(1)["captions"]}),
+        FEATURES,
+        "demo/test: the rows do not fit the features",
+    ),
+    "unknown-label": (
+        pa.table({"direction": ["t2i", "i2i"]}),
+        DIRECTIONS,
+        "demo/test, column 'direction': 'i2i' is not one of its labels, i2t, t2i",
+    ),
+}
 
 
-def test_label_names_become_codes_and_unknown_ones_fail():
-    features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
-    table = output.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
+@pytest.mark.parametrize("fault", MISFITS)
+def test_rows_that_do_not_fit_are_refused(fault):
+    table, features, message = MISFITS[fault]
+    with pytest.raises(DataError, match=message):
+        output.conform(table, features, "demo/test")
+
+
+def test_label_names_become_codes():
+    table = output.conform(pa.table({"direction": ["t2i", None, "i2t"]}), DIRECTIONS, "demo/test")
     assert table["direction"].to_pylist() == [1, None, 0]
-    assert output.conform(table, features, "demo/test").equals(table)
-    assert Features.from_arrow_schema(table.schema) == features
+    assert output.conform(table, DIRECTIONS, "demo/test").equals(table)
+    assert Features.from_arrow_schema(table.schema) == DIRECTIONS
     assert datasets.Dataset(table)["direction"][:] == [1, None, 0]
-    features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
-    with pytest.raises(DataError, match=r"demo/test, column 'direction': 'i2i' is not one of its labels, i2t, t2i"):
-        output.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
 
 
 def test_portable_schema_restores_features_for_older_releases():
@@ -100,17 +116,37 @@ def test_only_builds_and_empty_folders_are_replaceable(built, tmp_path):
     (tmp_path / "empty").mkdir()
     assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
     assert replaceable_files(tmp_path / "absent") == replaceable_files(tmp_path / "empty") == set()
+
+
+FOREIGN = {
+    "file-beside": ({"notes.txt": "mine"}, "no build wrote: notes.txt"),
+    "hidden-folder": ({".git/HEAD": "mine"}, "no build wrote: .git/HEAD"),
+    "file-among-shards": ({"sts/mine.parquet": "mine"}, "no build wrote: sts/mine.parquet"),
+    "empty-manifest": ({"manifest.json": ""}, "no build wrote: README.md, manifest.json"),
+    "list-as-manifest": ({"manifest.json": "[]"}, "no build wrote: README.md, manifest.json"),
+    "manifest-without-format": ({"manifest.json": "{}"}, "no build wrote: README.md, manifest.json"),
+    "manifest-of-another": (
+        {"manifest.json": '{"format": "web app", "files": {}}'},
+        "no build wrote: README.md, manifest.json",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FOREIGN)
+def test_folder_with_files_of_others_is_refused(built, fault):
+    files, message = FOREIGN[fault]
+    for name, text in files.items():
+        (built / name).parent.mkdir(exist_ok=True)
+        (built / name).write_text(text)
+    with pytest.raises(InvalidOption) as caught:
+        replaceable_files(built)
+    assert message in str(caught.value)
+
+
+def test_file_is_no_folder_to_build_in(tmp_path):
     (tmp_path / "data").touch()
     with pytest.raises(InvalidOption, match="is a file"):
         replaceable_files(tmp_path / "data")
-
-
-@pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])
-def test_a_foreign_file_in_a_build_is_named(built, name):
-    (built / name).parent.mkdir(exist_ok=True)
-    (built / name).write_text("mine")
-    with pytest.raises(InvalidOption, match=f"no build wrote: {name}"):
-        replaceable_files(built)
 
 
 def test_a_manifest_that_names_files_elsewhere_removes_none(built):
@@ -127,10 +163,3 @@ def test_the_demo_takes_its_own_files_alone(tmp_path):
         path.touch()
         with pytest.raises(InvalidOption, match=refused) if refused else nullcontext():
             assert earlier_files(tmp_path / str(number)) == ["ridge.npz"]
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
-def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
-    (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(InvalidOption, match=r"no build wrote: manifest\.json"):
-        replaceable_files(tmp_path)
