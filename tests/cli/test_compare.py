@@ -63,27 +63,34 @@ def test_model_trained_on_benchmark_collection_is_marked(run, write, tmp_path):
     assert "†" not in run("compare", reports[1], "--published")[1]
 
 
-def test_errors_are_one_message_and_status_2(run, write, tmp_path):
-    old = write("old", 0.4)
-    bare = write("bare", 0.5, per_query=False)
-    validation = write("validation", 0.5, split="validation")
-    broken = tmp_path / "broken.json"
-    broken.write_text("{")
-    (run_file := tmp_path / "run.npz").write_bytes(b"\xd8")
-    for arguments, part in (
-        ((old,), "--published"),
-        ((old, bare), "no per_query.parquet beside it"),
-        ((old, validation), "the split is 'test' for old and 'validation' for validation"),
-        ((old, tmp_path / "absent.json"), "absent.json. Name a folder"),
-        ((old, broken), "broken.json is not a report.json"),
-        ((old, old.parent), "the same report is given twice: "),
-        ((old, run_file), "run.npz --output DIR, then name DIR"),
-        ((old, bare, "--name", "one"), "give --name once for each report"),
-        ((validation, "--published"), "on the validation split of the edition 'official'"),
-    ):
-        status, _, err = run("compare", *arguments)
-        assert status == 2
-        assert part in err
+REFUSED = {
+    "one-report": ("old", "--published"),
+    "no-values-of-queries": ("old bare", "no per_query.parquet beside it"),
+    "other-split": ("old validation", "the split is 'test' for old and 'validation' for validation"),
+    "no-such-file": ("old absent.json", "absent.json. Name a folder"),
+    "no-report": ("old broken.json", "broken.json is not a report.json"),
+    "report-twice": ("old old/report.json", "the same report is given twice: "),
+    "file-of-a-model": ("old run.npz", "run.npz --output DIR, then name DIR"),
+    "one-name-for-two": ("old bare --name one", "give --name once for each report"),
+    "published-of-other-split": ("validation --published", "on the validation split of the edition 'official'"),
+    "agreement-of-two": ("old new --agreement", "at least 3 models"),
+    "agreement-with-published": ("old new --agreement --published", "leave out one of the two"),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_cannot_be_compared_is_refused(run, write, tmp_path, monkeypatch, fault):
+    monkeypatch.chdir(tmp_path)
+    write("old", 0.4)
+    write("new", 0.5)
+    write("bare", 0.5, per_query=False)
+    write("validation", 0.5, split="validation")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "run.npz").write_bytes(b"\xd8")
+    words, message = REFUSED[fault]
+    status, out, err = run("compare", *words.split())
+    assert (status, out) == (2, "")
+    assert message in err
 
 
 def test_model_names_come_from_option_report_or_folder(run, write):
@@ -141,12 +148,6 @@ def test_agreement_matches_models_by_folder_across_labels(run, write, tmp_path):
         (True, 1.0),
         (True, 1.0),
     ]
-
-
-def test_agreement_needs_three_models_and_no_published_ones(run, write):
-    reports = [write(name, share) for name, share in (("a", 0.2), ("b", 0.3))]
-    assert "at least 3 models" in run("compare", *reports, "--agreement")[2]
-    assert "leave out one of the two" in run("compare", *reports, "--agreement", "--published")[2]
 
 
 def test_chart_is_written_as_svg(run, write, tmp_path):

@@ -147,19 +147,24 @@ def test_tables_are_written_to_a_file(run, write, tmp_path):
     assert (tmp_path / "scores.tex").read_text() == printed
 
 
-def test_what_does_not_belong_together_is_refused(run, write):
+REFUSED = {
+    "other-split": ("one other --format latex", "the split is 'test' for one and 'validation' for other"),
+    "other-edition": ("one edition --format csv", "the data's edition is 'official' for one and 'sample' for edition"),
+    "unknown-format": ("one --format latx", "unknown format 'latx'; did you mean 'latex'?"),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_does_not_belong_together_is_refused(run, write, tmp_path, monkeypatch, fault):
+    monkeypatch.chdir(tmp_path)
     scores = {"coco_5k/i2t/recall_at_1": 0.4}
-    one = write("one", scores)
-    other = write("other", scores, split="validation")
-    edition = write("edition", scores, data=DATA | {"edition": "sample"})
-    for arguments, part in (
-        ((one, other, "--format", "latex"), "the split is 'test' for one and 'validation' for other"),
-        ((one, edition, "--format", "csv"), "the data's edition is 'official' for one and 'sample' for edition"),
-        ((one, "--format", "latx"), "unknown format 'latx'; did you mean 'latex'?"),
-    ):
-        status, out, err = run("tables", *arguments)
-        assert (status, out) == (2, ""), arguments
-        assert part in err
+    write("one", scores)
+    write("other", scores, split="validation")
+    write("edition", scores, data=DATA | {"edition": "sample"})
+    words, message = REFUSED[fault]
+    status, out, err = run("tables", *words.split())
+    assert (status, out) == (2, "")
+    assert message in err
 
 
 def test_modified_data_is_said(run, write):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from report_samples import near_run
+from spoilt_runs import Good
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import save_embeddings
@@ -67,6 +68,31 @@ def test_ranking_files_are_grouped_by_model_name(evaluate, tmp_path, sample_libr
     assert evaluate(files[1], files[3], "--output", "one")[0] == 0
     assert results_of(tmp_path / "all" / "other_one") == results_of(tmp_path / "one")
     assert {row["direction"] for row in results_of(tmp_path / "all" / "first")} >= {"i2t", "t2i"}
+
+
+def test_file_without_direction_needs_the_option(run, sample_library, tmp_path):
+    lines = {
+        direction: [
+            f"{query} Q0 {item} {rank} {-rank} run"
+            for query, items in lists.items()
+            for rank, item in enumerate(items, 1)
+        ]
+        for direction, lists in Good.of(sample_library).rankings().items()
+    }
+    paths = [tmp_path / "run_i2t.trec", tmp_path / "run_t2i.trec"]
+    for path, direction in zip(paths, lines, strict=True):
+        path.write_text("\n".join(lines[direction]))
+    status, out, _ = run("evaluate", *paths, "--data-dir", "sample")
+    assert (status, "ECCV Caption" in out) == (0, True)
+    nameless = paths[1].rename(tmp_path / "run.trec")
+    status, _, error = run("evaluate", nameless, "--data-dir", "sample")
+    assert status == 2
+    assert "--direction i2t" in error
+    status, out, _ = run("evaluate", nameless, "--direction", "t2i", "--data-dir", "sample")
+    assert (status, "t2i" in out) == (0, True)
+    both = (paths[0].rename(tmp_path / "other.trec"), nameless)
+    status, out, _ = run("evaluate", *both, "--direction", "i2t", "--direction", "t2i", "--data-dir", "sample")
+    assert (status, "the run has no i2t rankings" in " ".join(out.split())) == (0, False)
 
 
 def test_faults_of_all_files_precede_scoring(evaluate, tmp_path, sample_library):
