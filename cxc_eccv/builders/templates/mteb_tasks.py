@@ -22,7 +22,7 @@ _COCO = r"""
   author = {Lin, Tsung-Yi and Maire, Michael and Belongie, Serge and Hays, James and Perona, Pietro and Ramanan, Deva and Doll{\'a}r, Piotr and Zitnick, C. Lawrence},
   booktitle = {European Conference on Computer Vision},
   eprint = {1405.0312},
-  title = {Microsoft {COCO}: Common Objects in Context},
+  title = {Microsoft coco: Common objects in context},
   year = {2014},
 }
 """
@@ -113,7 +113,7 @@ def _metadata(name: str, subset: str, description: str, prompt: str) -> TaskMeta
         annotations_creators="human-annotated",
         dialect=[],
         sample_creation="found",
-        bibtex_citation=_COCO + (_CXC if is_cxc else _ECCV),
+        bibtex_citation=_COCO + _CXC if is_cxc else _ECCV + _COCO,  # by their keys, as mteb sorts them
         prompt={"query": prompt},
     )
 
