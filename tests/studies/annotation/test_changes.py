@@ -155,11 +155,11 @@ def test_what_cannot_change_is_refused(runs, labelled):
 
 @pytest.mark.slow
 def test_eccv_caption_lowers_r_precision_on_test_split(real_library):
-    """R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
+    """R-Precision falls in 2,911 of 5,000 queries, in which nothing moved; a verdict counts in both directions."""
     runs = {"noise 1.2": near_run(real_library, 1.2, width=32)}
     changes = measure(runs, real_library, ("coco", "cxc"), ["eccv"], samples=200)
     rows = {row.key: row for row in changes.changes}
     fallen = rows["coco_5k/i2t/r_precision"]
-    assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 44.2]
-    assert (fallen.better, fallen.worse) == (30, 1_223)
+    assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 40.4]
+    assert (fallen.better, fallen.worse) == (233, 2_911)
     assert rows["coco_5k/i2t/recall_at_1"].worse == rows["coco_5k/t2i/recall_at_1"].worse == 0
