@@ -9,7 +9,8 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,41 @@ PIPE_WIDTH = 1_000_000
 
 def say(message: object, *, err: bool = False) -> None:
     """Print a message, with ``err`` on standard error; control characters are shown as escapes."""
-    print(visible(message, lines=True), file=sys.stderr if err else sys.stdout, flush=True)
+    stream = sys.stderr if err else sys.stdout
+    with _hide_bars():
+        print(visible(message, lines=True), file=stream, flush=True)
+
+
+def _hide_bars() -> AbstractContextManager[object]:
+    """Clear the progress bars on the terminal, and draw them again afterwards."""
+    bars = sys.modules.get("tqdm")
+    return nullcontext() if bars is None else bars.tqdm.external_write_mode()
+
+
+def has_terminal() -> bool:
+    """Whether standard error, where progress bars are, is a terminal; it may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def show_steps(total: int, *, progress: bool = True) -> Iterator[Callable[[str], None]]:
+    """A bar over the steps of a task, on standard error where that is a terminal; calls begin the next step by name."""
+    from tqdm import tqdm
+
+    started = 0
+    with tqdm(total=total, bar_format=STEPS, leave=False, disable=not (progress and has_terminal())) as bar:
+
+        def begin(step: str) -> None:
+            nonlocal started
+            started += 1
+            bar.n = started - 1
+            bar.set_description_str(visible(step))
+
+        yield begin
+
+
+STEPS = "{desc} |{bar:20}| {n_fmt}/{total_fmt} [{elapsed}]"
+"""A line of the bar: the step, how many are done, and the time since the first began."""
 
 
 def fit_lines(text: str, width: int = 80) -> str:

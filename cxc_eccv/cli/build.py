@@ -12,7 +12,7 @@ import typer
 from cxc_eccv.cli.delivery import add_command, check_folder, find_program
 from cxc_eccv.cli.shared_options import DATA, Labels, names, open_library, split_name
 from cxc_eccv.errors import ExtraMissing, InvalidOption, UnknownName
-from cxc_eccv.terminal import say
+from cxc_eccv.terminal import say, show_steps
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def demo(
     coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU. The folder also
     has a model of random weights, to try --model with.
     """
-    from cxc_eccv.builders.output import refuse_unloadable
-    from cxc_eccv.cli.demo import RANDOM_MODEL, earlier_files, run_demo
-    from cxc_eccv.cli.random_model import write_random_model
-    from cxc_eccv.report.saving import FILES, HTML, save_report
-    from cxc_eccv.sources.download import sample_images
+    with show_steps(1) as begin:
+        begin("loading packages")
+        from cxc_eccv.builders.output import refuse_unloadable
+        from cxc_eccv.cli.demo import RANDOM_MODEL, earlier_files, run_demo
+        from cxc_eccv.cli.random_model import write_random_model
+        from cxc_eccv.report.saving import FILES, HTML, save_report
+        from cxc_eccv.sources.download import sample_images
 
     check_folder(output)
     if output is None:

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say, visible
+from cxc_eccv.terminal import say, show_steps, visible
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def deliver(
         written = []
         if output is not None:
             shown = add_command(report)
-            written = save_report(shown, output, images=images, overwrite=overwrite)
+            with show_steps(1) as begin:
+                begin("writing the report")
+                written = save_report(shown, output, images=images, overwrite=overwrite)
     finally:
         report.show()
     say_written(written)

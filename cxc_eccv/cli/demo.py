@@ -21,6 +21,7 @@ from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
+from cxc_eccv.terminal import show_steps
 from cxc_eccv.types import Embeddings, FloatArray
 
 if TYPE_CHECKING:
@@ -176,13 +177,24 @@ def run_demo(folder: Path) -> Report:
     Args:
         folder: takes the dataset and the embeddings.
     """
+    with show_steps(4) as begin:
+        begin("loading packages")
+        from cxc_eccv.builders.folder_writing import build_folder
+        from cxc_eccv.evaluation import evaluate
+
+        begin("building the dataset")
+        build_folder(folder / DATASET_FOLDER, data_dir="sample", images=sample_images(), progress=False)
+        begin("training the model")
+        path = folder / EMBEDDINGS_FILE
+        _train(folder, path)
+        begin("scoring")
+        return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
+
+
+def _train(folder: Path, path: Path) -> None:
+    """Train the ridge baseline on the dataset in ``folder``, and write its test embeddings."""
     import datasets
 
-    from cxc_eccv.builders.folder_writing import build_folder
-    from cxc_eccv.evaluation import evaluate
-
-    build_folder(folder / DATASET_FOLDER, data_dir="sample", images=sample_images(), progress=False)
-    path = folder / EMBEDDINGS_FILE
     with tempfile.TemporaryDirectory(dir=folder) as cache:
         datasets.disable_progress_bars()
         splits = datasets.load_dataset(str(folder / DATASET_FOLDER), "captions", cache_dir=cache)
@@ -190,7 +202,6 @@ def run_demo(folder: Path) -> Report:
         captions = [_read_texts(row) for row in train["captions"]]
         model = RidgeModel.fit(list(train["image"]), captions)
         save_embeddings(path, _encode(model, splits["test"]))
-    return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
 
 
 def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:

@@ -31,6 +31,7 @@ from cxc_eccv.cli.shared_options import (
     split_name,
 )
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import show_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,11 +187,13 @@ def evaluate(
     scored_i2t, scored_t2i) or unscored=-100 names pairs without a score. Rankings are .json (lists of ids or
     {id: score}, also .json.gz), .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
-    from cxc_eccv.cli.user_tables import load_judge
-    from cxc_eccv.evaluation import Request, evaluate_request
-    from cxc_eccv.report.saving import FILES
-    from cxc_eccv.runs.load import group_files
-    from cxc_eccv.sources.download import image_folder
+    with show_steps(1) as begin:
+        begin("loading packages")
+        from cxc_eccv.cli.user_tables import load_judge
+        from cxc_eccv.evaluation import Request, evaluate_request
+        from cxc_eccv.report.saving import FILES
+        from cxc_eccv.runs.load import group_files
+        from cxc_eccv.sources.download import image_folder
 
     encoders = model or []
     _check_source(files or [], encoders, direction or [], skip_bad_images)
@@ -258,7 +261,9 @@ class _Model:
         """The run in the files."""
         from cxc_eccv.runs import load_run
 
-        return load_run(*self.files, direction=self.directions or None)
+        with show_steps(1) as begin:
+            begin(f"reading {' and '.join(map(str, self.files))}")
+            return load_run(*self.files, direction=self.directions or None)
 
 
 def _check_data(images: Path | None, skip_bad: bool, request: Request, library: Library) -> None:

@@ -24,6 +24,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.runs.find_run import GivenRun, find_run
 from cxc_eccv.runs.rankings import RankingDict
 from cxc_eccv.sources.library import Library
+from cxc_eccv.terminal import show_steps
 from cxc_eccv.types import Judgments, PositiveRanks
 from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.provenance import RestrictionFacts
@@ -151,23 +152,28 @@ def find_library(data_dir: str | Path | Library | None) -> Library:
 
 def evaluate_request(run: Run, request: Request, library: Library, *, progress: bool = True) -> Report:
     """Score a run as a request asks: the stages of :func:`evaluate`, one after the other."""
-    with one_blas_thread():  # idle BLAS threads would slow down our threads
+    # Idle BLAS threads would slow down our threads.
+    with one_blas_thread(), show_steps(4, progress=progress) as begin:
+        begin("reading labels")
         ranker = ranked(run, request.make_options(progress=progress))
-        plan = plan_run(ranker, request, library)
+        plan = plan_run(ranker, request, library, progress=progress)
+        begin("ranking")
         measured = measure(ranker, plan)
+        begin("computing metrics and intervals")
         scored = score_parts(plan, measured)
         doubts = find_doubts(Evidence(run, measured, scored))
-    return make_report(plan, scored, doubts, ranker)
+        begin("making the report")
+        return make_report(plan, scored, doubts, ranker)
 
 
-def plan_run(ranker: Ranked, request: Request, library: Library) -> Plan:
+def plan_run(ranker: Ranked, request: Request, library: Library, *, progress: bool = False) -> Plan:
     """Plan the evaluation of a run; raises all errors of its ids."""
     run = ranker.run
     if run.corpus is not None:
         raise InvalidOption(
             f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; use cxc-eccv explain for this file"
         )
-    plan = make_plan(request, library, run)
+    plan = make_plan(request, library, run, progress=progress)
     raise_all(find_faults(ranker, plan))
     return plan
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
@@ -23,6 +24,7 @@ from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import NotApplicable, Task
+from cxc_eccv.terminal import has_terminal
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, IntArray, find_positions, find_sides
 from cxc_eccv.types.provenance import RestrictionFacts, SideShare
 
@@ -77,11 +79,13 @@ class ChosenTask(NamedTuple):
     is_named: bool
 
 
-def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: Split | None = None) -> Plan:
+def make_plan(
+    request: Request, library: Library, rankable: Rankable, *, whole: Split | None = None, progress: bool = False
+) -> Plan:
     """Plan the parts of the tasks and metrics that can be computed, on the split or a part of it.
 
     ``rankable`` is the run, or what a model will encode: nothing is ranked yet. ``whole`` stands for the split
-    of the tasks' collection.
+    of the tasks' collection. With ``progress`` a bar over the tasks is shown on a terminal.
     """
     if request.missing is not None and not isinstance(rankable, RankingsRun):
         raise InvalidOption(
@@ -108,7 +112,7 @@ def make_plan(request: Request, library: Library, rankable: Rankable, *, whole: 
         restriction=_describe_parts(request, tuple(splits.values()), unreadable),
         sources=labels,
     )
-    for each in chosen:
+    for each in tqdm(chosen, "reading labels", unit="task", leave=False, disable=not (progress and has_terminal())):
         _plan_task(plan, rankable, each)
     _refuse_idle_judge(request, plan.inputs)
     metrics = request.metric_names

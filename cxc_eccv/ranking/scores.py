@@ -27,6 +27,7 @@ from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.ranking.counts import Counts, count_rows
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.run import SIMILARITIES
+from cxc_eccv.terminal import has_terminal
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import check_whole, make_indptr, number_within
 
@@ -134,7 +135,7 @@ def scan(scores: Scores, read: Callable[[Any, int], None], options: Options, lab
         if count > 1:
             stack.enter_context(one_blas_thread())
             run = stack.enter_context(ThreadPoolExecutor(count)).map
-        quiet = None if options.progress else True
+        quiet = not (options.progress and has_terminal())
         bar = stack.enter_context(tqdm(total=len(spans), desc=f"ranking {label}", leave=False, disable=quiet))
         for _ in run(fill_and_read, spans):
             bar.update()
