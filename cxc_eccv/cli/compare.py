@@ -70,8 +70,7 @@ def compare(
     ```sh
     cxc-eccv compare baseline new
     cxc-eccv compare baseline new --all-metrics --output compared
-    cxc-eccv compare new --published --output compared
-    cxc-eccv compare new --published --chart standing.svg
+    cxc-eccv compare new --published --output compared --chart standing.svg
     ```
 
     The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.
