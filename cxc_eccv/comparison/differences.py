@@ -242,9 +242,10 @@ class Comparison(ShownResult):
         if self.chart is not None:
             settings = self.settings
             note = (
-                f"In percent; in each row the models stand in the order of the legend. Bars: {_percent(settings.confidence)} "
-                f"intervals of single values ({settings.samples:,} samples of images). Models whose bars overlap may "
-                "differ all the same: the tests below compare them image by image."
+                "In percent; in each row the models stand in the order of the legend. "
+                f"Bars: {_percent(settings.confidence)} intervals of single values ({settings.samples:,} samples of "
+                "images). Models whose bars overlap may differ all the same: the tests below compare them image by "
+                "image."
             )
             charts["headlines"] = DrawnChart(self.chart.draw(), self.chart.draw(NARROW), note)
         return {

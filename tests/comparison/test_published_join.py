@@ -125,7 +125,7 @@ def test_text_model_stands_among_models_with_its_metrics():
     (table,) = joined.all_tables()
     assert joined.by == "cxc/t2t/recall_at_1"
     assert [str(row[0]) for row in table.rows][2:5] == ["VSRN (released)", "mine", "VSE++"]
-    assert len(table.rows) == 8
+    assert len(table.rows) == 11
     nothing = join(printed_table("cxc"), {"mine": report({"cxc/t2t/mrr": 0.41})})
     assert (nothing.by, nothing.all_tables()[0].notes) == ("", ["no metric in common"])
 

@@ -70,7 +70,8 @@ class PublishedTable:
 
 def published_tables() -> tuple[PublishedTable, ...]:
     """All tables of published scores."""
-    return eccv_caption_table(), *map(printed_table, ("cxc", "open_clip", "pcme_plus_plus"))
+    names = ("cxc", "open_clip", "pcme_plus_plus", "char_gru", "entailment")
+    return eccv_caption_table(), *map(printed_table, names)
 
 
 HEADLINES = (
