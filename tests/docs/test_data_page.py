@@ -1,7 +1,9 @@
 """The numbers of ``docs/data.md`` are those of the files."""
 
+import csv
 import json
 from collections import Counter
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -94,3 +96,25 @@ def test_the_peer_returns_nothing_for_r_precision_alone():
     """What ``docs/other_numbers.md`` says of it."""
     peer = pytest.importorskip("eccv_caption", reason="comes with the extra 'dev'").Metrics()
     assert peer.compute_all_metrics({1: [2]}, {2: [1]}, target_metrics=("eccv_rprecision",)) == {}
+
+
+def test_columns_of_the_chart_are_counts_of_the_files(real_library):
+    """Their heights, by the numbers beside the axis, for each kind of pair, sampling and whole rating."""
+    svg = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.parse(DOCS / "assets" / "cxc_ratings.svg").getroot()
+    ticks = [text for text in root.iter(f"{svg}text") if text.get("text-anchor") == "end"]
+    places = [(float(text.get("y")) - 4, 1000 * float(text.text)) for text in ticks]
+    slope, start = np.polyfit(*zip(*places, strict=True), 1)
+    columns = [line for line in root.iter(f"{svg}line") if "column" in line.get("class")]
+    drawn = [slope * float(column.get("y2")) + start for column in columns]
+    counts = []
+    for kind, methods in METHODS.items():
+        with real_library.path(f"{kind}_val").open(encoding="utf-8", newline="") as file:
+            rows = [(row["sampling_method"], float(row["agg_score"])) for row in csv.DictReader(file)]
+        for method in methods:
+            ratings = [rating for own, rating in rows if own == method]
+            counts += np.histogram(ratings, bins=range(6))[0].tolist()
+    assert len(counts) == 25
+    assert drawn == pytest.approx(counts, abs=10)
+    sts = np.array(counts[:5])
+    says(f"in validation {sts[:3].sum():,} of {sts.sum():,} are rated below 3")

@@ -21,6 +21,7 @@ from site_pages.metric_pages import metric_parts, metrics_table
 from site_pages.new_metric_page import first_sections
 from site_pages.parts import filled, part_texts
 from site_pages.python_page import FOLDER, error_table, reference_pages, summaries
+from site_pages.rating_chart import draw_ratings
 from site_pages.task_page import leaderboard_table, task_sections, tasks_table
 from site_pages.task_sizes import Sizes, task_sizes
 
@@ -38,6 +39,7 @@ def expected_files(root: Path) -> dict[str, str]:
     for name, config in dataset_configs().items():
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
     whole |= reference_pages()
+    whole["docs/assets/cxc_ratings.svg"] = draw_ratings(every)
     whole["docs/assets/coco_and_eccv.svg"] = draw_published_models()
     for path, parts in _parts(sizes, read_addresses(root)).items():
         whole[path] = _merged(root / path, parts)
