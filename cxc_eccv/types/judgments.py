@@ -228,7 +228,7 @@ class Judgments(_PerQuery):
         return replace(self, indptr=make_indptr(counts), indices=(pairs % size)[order], gains=grades[order])
 
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> Judgments:
-        """Judgments without these queries and items; queries that lose all their positives are dropped too.
+        """Judgments without these queries and items; queries that are left without a positive are dropped too.
 
         Positives outside the gallery still count towards R.
 
@@ -242,9 +242,8 @@ class Judgments(_PerQuery):
         keeps_query = ~np.isin(self.query_ids, query_ids)
         keeps_item = ~np.isin(self.gallery_ids, gallery_ids)
         keeps_entry = keeps_query[rows] & keeps_item[self.indices]
-        is_positive = np.ones_like(keeps_item[self.indices]) if self.gains is None else self.gains > 0
-        had_none = self.count(is_positive) == 0
-        keeps_query &= had_none | (self.count(is_positive & keeps_entry) > 0)
+        is_positive = keeps_entry if self.gains is None else keeps_entry & (self.gains > 0)
+        keeps_query &= self.count(is_positive) > 0
         keeps_entry &= keeps_query[rows]
         counts = self.count(keeps_entry)
         new_positions = np.cumsum(keeps_item) - 1
