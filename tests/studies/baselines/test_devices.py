@@ -94,7 +94,10 @@ def moved(steps):
 
 @pytest.mark.parametrize(
     ("device", "precision"),
-    [("cpu", "bfloat16"), *(pytest.param("cuda", name, marks=pytest.mark.gpu) for name in PRECISIONS)],
+    [
+        pytest.param("cpu", "bfloat16", marks=pytest.mark.slow),
+        *(pytest.param("cuda", name, marks=pytest.mark.gpu) for name in PRECISIONS),
+    ],
 )
 @pytest.mark.parametrize("name", TRAINERS)
 def test_trainer_steps_as_on_the_processor(run_steps, name, device, precision):

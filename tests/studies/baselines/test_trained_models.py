@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -131,14 +130,15 @@ def test_model_of_tokens_refuses_plain_captions(trained, command, tmp_path, caps
     assert "reads COCO's captions as lower-case tokens" in " ".join(capsys.readouterr().err.split())
 
 
-def test_package_loads_its_models_by_their_folder(trained):
+def test_package_loads_its_models_by_their_folder(trained, warm_python):
     code = "import sys; from cxc_eccv.encoding import load_model\n"
     code += "for folder in sys.argv[1:]: print(type(load_model(folder).model).__name__)"
-    command = [sys.executable, "-c", code, *(trained[kind] / FOLDERS[kind] for kind in COMMANDS)]
+    command = [*warm_python, "-c", code, *(trained[kind] / FOLDERS[kind] for kind in COMMANDS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["DualEncoderModel", "CharGruEnsemble"], done.stderr[-3000:]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:held-out pairs")  # of a run this short
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_image_model_card_commands_reproduce_its_scores(name, tmp_path, monkeypatch):
@@ -161,6 +161,7 @@ def check_commands(folder, model, monkeypatch):
     assert [name for name in after if name != "provenance" and after[name] != before[name]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default:.*belongs to an earlier run")
 def test_printed_scoring_command_reproduces_the_report(tmp_path, capsys):
     folder = tmp_path / "model"
