@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+FOR_MAINTAINERS = (ROOT / "RELEASING.md", ROOT / "UPSTREAM.md")
+PAGES = (ROOT / "README.md", *FOR_MAINTAINERS, *sorted(DOCS.rglob("*.md")))
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]+`")

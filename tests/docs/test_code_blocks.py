@@ -81,7 +81,7 @@ def test_python_blocks_of_annotation_page_are_standalone():
 @pytest.mark.slow
 def test_score_my_model_page_runs_on_official_data(official_workplace, request):
     """Noise stands in for the photographs, and a small random model for CLIP; all else is as on the page."""
-    run_page(DOCS / "score_my_model.md", request)
+    run_page(DOCS / "score_a_model.md", request)
     report = json.loads(Path("clip/report.json").read_text())
     assert report["provenance"]["data"]["edition"] == "official"
     assert "coco_1k/rsum" in report["scores"]

@@ -93,7 +93,7 @@ def test_plausible_matches(real_library):
 @pytest.mark.reference
 @pytest.mark.filterwarnings("ignore:failed to import `ujson`")
 def test_the_peer_returns_nothing_for_r_precision_alone():
-    """What ``docs/other_numbers.md`` says of it."""
+    """What ``docs/why_different.md`` says of it."""
     peer = pytest.importorskip("eccv_caption", reason="comes with the extra 'dev'").Metrics()
     assert peer.compute_all_metrics({1: [2]}, {2: [1]}, target_metrics=("eccv_rprecision",)) == {}
 

@@ -12,7 +12,7 @@ from cxc_eccv.runs import ScoresRun
 def recipe(sample_library, tmp_path, monkeypatch):
     """The names of the page's block after it ran on the sample."""
     monkeypatch.chdir(tmp_path)
-    block = next(block for block in blocks_of(DOCS / "score_my_model.md") if "probabilistic.npz" in block.text)
+    block = next(block for block in blocks_of(DOCS / "score_a_model.md") if "probabilistic.npz" in block.text)
     split = sample_library.split("test")
     names = {"np": np, "images": split.images, "captions": split.captions, "random": np.random.default_rng(0)}
     exec(block.text, names)

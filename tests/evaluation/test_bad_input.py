@@ -16,7 +16,7 @@ from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
 
-PAGE = Path(__file__).parents[2] / "docs" / "bad_input.md"
+PAGE = Path(__file__).parents[2] / "docs" / "error_messages.md"
 NAMES = [" in ".join(key) for key in BAD_INPUTS]
 
 

@@ -42,7 +42,7 @@ def test_eccv_query_dicts_score_like_the_package(real_library, eccv_rankings, pe
 
 
 def test_what_the_package_passes_over_in_silence(real_library, eccv_rankings, peer):
-    """Facts of docs/bad_input.md: each gives a number there and an error here."""
+    """Facts of docs/error_messages.md: each gives a number there and an error here."""
     i2t, t2i = eccv_rankings
     scores = peer.compute_all_metrics(i2t, t2i, target_metrics=["eccv_map_at_r"])
 

@@ -12,7 +12,7 @@ from cxc_eccv.sources.catalog import load_catalog
 ROOT = Path(__file__).parents[2]
 
 OWNED = {}
-"""The project's own accounts and hosts to who owns them; its owner adds them here (docs/owner.md)."""
+"""The project's own accounts and hosts to who owns them; its owner adds them here (RELEASING.md)."""
 
 HOSTS = {
     "arxiv.org": "papers",

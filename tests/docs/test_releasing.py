@@ -1,4 +1,4 @@
-"""The owner's page from its first command to its last, on the real data and a Hub of this machine, by two accounts."""
+"""RELEASING.md from its first command to its last, on the real data and a Hub of this machine, by two accounts."""
 
 import json
 import os
@@ -12,11 +12,11 @@ import pytest
 import yaml
 from commands import run_lines
 from hub_endpoints import READER, WRITER
-from pages import DOCS, blocks_of
+from pages import ROOT, blocks_of
 
 from cxc_eccv.builders.folder_writing import TOOLS_MISSING
 
-PAGE = DOCS / "owner.md"
+PAGE = ROOT / "RELEASING.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BOARD = "YOUR_NAME/cxc_eccv"
 OPEN_MODEL = "openai/clip-vit-base-patch32"
@@ -105,7 +105,7 @@ def read_values(files):
 
 
 @pytest.mark.slow
-def test_owner_page_leads_to_running_board(official_workplace, hub, client):
+def test_page_leads_to_running_board(official_workplace, hub, client):
     walk = Walk(hub, client)
     section = ""
     before = None
