@@ -11,6 +11,7 @@ import cxc_eccv.metrics
 import cxc_eccv.tasks
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.metrics.families import FAMILIES, Family, find_family
 from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.tasks.task import Task
 
@@ -38,6 +39,31 @@ def metrics() -> Mapping[str, Spec]:
 def metric_functions() -> Mapping[str, Spec]:
     """Every metric that has a page and a module: those of judged items alone are a parameter of others."""
     return {name: spec for name, spec in metrics().items() if spec.function.__name__ == name}
+
+
+def group_metrics() -> Mapping[Family, tuple[Spec, ...]]:
+    """Every metric, by the question that it answers."""
+    specs = metrics().values()
+    return {family: tuple(spec for spec in specs if find_family(spec) is family) for family in FAMILIES}
+
+
+def group_tasks() -> Mapping[Family, tuple[Task, ...]]:
+    """Every task, by the question that its main metric answers.
+
+    Example:
+        >>> [task.name for task in group_tasks()[find_family(metric("map_at_r"))]]
+        ['eccv_caption', 'annotated']
+    """
+    groups: dict[Family, list[Task]] = {family: [] for family in FAMILIES}
+    for each in sorted(tasks().values(), key=_place_in_group):
+        spec, _ = metric_variants(each.main_metric)
+        groups[find_family(spec)].append(each)
+    return {family: tuple(group) for family, group in groups.items() if group}
+
+
+def _place_in_group(task: Task) -> tuple[bool, bool]:
+    """Tasks between images and captions come first, and last the one that exists only with label files."""
+    return task.of_label_files, "i2t" not in task.part_names
 
 
 def task(name: str) -> Task:

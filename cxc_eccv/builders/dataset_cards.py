@@ -238,16 +238,18 @@ def config_sections(
 ) -> str:
     """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in.
 
-    With ``brief`` the statistics are the numbers of rows.
+    With ``brief`` it is the first paragraph of the description, the fields and the numbers of rows.
     """
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
     load = LOAD_HERE_CODE if path is None else LOAD_CODE.format(path)
     code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
-    blocks = [config.description, code_block(code, "python")]
+    description = config.description.partition("\n\n")[0] if brief else config.description
+    blocks = [description, code_block(code, "python")]
     blocks += [f"{level} Fields", fields_table(features, described)]
-    blocks += [f"{level} How it was collected", config.collection]
-    if config.defects:
+    if not brief:
+        blocks += [f"{level} How it was collected", config.collection]
+    if config.defects and not brief:
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     blocks += [f"{level} Statistics"]
     if not splits:

@@ -87,10 +87,10 @@ class Item(NamedTuple):
 
 
 def _list_tasks() -> dict[str, Item]:
-    from cxc_eccv.registry import tasks
+    from cxc_eccv.registry import group_tasks
 
     return {
-        name: Item(
+        task.name: Item(
             task.description.partition(". ")[0],
             {
                 "title": task.title,
@@ -107,21 +107,23 @@ def _list_tasks() -> dict[str, Item]:
             },
             task.collection.name,
         )
-        for name, task in tasks().items()
+        for task in chain.from_iterable(group_tasks().values())
     }
 
 
 def _list_metrics() -> dict[str, Item]:
-    from cxc_eccv.registry import metrics, tasks
+    from cxc_eccv.metrics.families import find_family
+    from cxc_eccv.registry import group_metrics, tasks
 
     items = {}
-    for name, spec in metrics().items():
+    for spec in chain.from_iterable(group_metrics().values()):
         description = SECTION.split(spec.description)[0]
         low, high = spec.bounds
         highest = "any number" if high is None else f"{high:g}"
         parameters = {name: name.upper() for name in spec.parameters}
         facts: Facts = {
             "title": spec.long_title.format(**parameters),
+            "question": find_family(spec).question,
             "description": description,
             "of failures": "cxc-eccv explain computes it" if spec.explains else "",
             "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
@@ -130,7 +132,7 @@ def _list_metrics() -> dict[str, Item]:
             "tasks": [task.name for task in tasks().values() if spec.name in task.metrics],
             "citation": spec.citation,
         }
-        items[name] = Item(description, facts)
+        items[spec.name] = Item(description, facts)
     return items
 
 

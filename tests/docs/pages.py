@@ -30,8 +30,12 @@ def name_of(path):
 
 
 def blocks_of(path):
+    """Blocks of a page in order."""
+    return find_blocks(path.read_text(encoding="utf-8"))
+
+
+def find_blocks(text):
     """Blocks in order; ``follows`` says that only white space stands between a block and the one before it."""
-    text = path.read_text(encoding="utf-8")
     found = []
     end = None
     for match in FENCE.finditer(text):

@@ -180,10 +180,9 @@ def test_added_metric_is_shown_in_its_unit(copy, found):
         assert "Found@R" in shown
         assert re.search(rf"rank up to 40\W+[\d.]+\W+{value:.1f}\b", shown)
     assert f"{value:.1f}" in found["html"]
-    assert "metrics/found_at_r.md" in (copy / "mkdocs.yml").read_text()
-    page = (copy / "docs/metrics/found_at_r.md").read_text()
-    assert "[`uncontested`](../tasks.md#uncontested)" not in page
-    assert "# Found@R" in page
+    page = (copy / "docs/metrics/all_positives.md").read_text()
+    assert "## `found_at_r`" in page
+    assert "**Found@R.**" in page
     assert (copy / "metrics/found_at_r/found_at_r.py").exists()
 
 

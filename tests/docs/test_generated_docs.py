@@ -7,10 +7,11 @@ import shutil
 
 import pytest
 import yaml
-from pages import ROOT, anchors_of, blocks_of
+from pages import ROOT, anchors_of, find_blocks
 
 from cxc_eccv import registry
 from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.families import FAMILIES, find_family
 
 TOOL = ROOT / "tools" / "generate_docs.py"
 
@@ -69,33 +70,43 @@ def test_addresses_follow_those_of_the_project(copy, generate):
 
 def test_edited_generated_part_is_found_and_restored(copy, generate):
     """What was written by hand on the page is kept."""
-    page = copy / "docs" / "metrics" / "map_at_r.md"
+    page = copy / "docs" / "metrics" / "all_positives.md"
     before = page.read_text()
-    page.write_text(before.replace("0 to 1; higher is better", "0 to 2").replace("## Worked example", "## By hand"))
+    page.write_text(before.replace("0 to 1; higher is better", "0 to 2").replace("The four cases", "Four cases"))
     status, said = generate(copy, "--check")
-    assert (status, "docs/metrics/map_at_r.md" in said, "tasks.md" in said) == (1, True, False)
+    assert (status, "docs/metrics/all_positives.md" in said, "tasks.md" in said) == (1, True, False)
     assert generate(copy)[0] == 0
-    assert page.read_text() == before.replace("## Worked example", "## By hand")
+    assert page.read_text() == before.replace("The four cases", "Four cases")
     assert stale(copy) == {}
 
 
 def test_missing_metric_pages_are_generated_with_running_examples(copy, generate):
     from site_pages.new_metric_page import first_sections
 
-    pages = {name: copy / "docs" / "metrics" / f"{name}.md" for name in registry.metric_functions()}
+    pages = {family: copy / "docs" / "metrics" / f"{family.name}.md" for family in FAMILIES}
     for page in pages.values():
         page.unlink()
     assert generate(copy)[0] == 0
-    for name, page in pages.items():
-        assert first_sections(registry.metric(name)) in page.read_text()
-        assert {"formula", "worked-example", "protocol-and-evidence", "through-evaluate"} <= anchors_of(page)
-        code, printed = blocks_of(page)[:2]
-        assert (code.language, printed.language, printed.follows) == ("python", "text", True)
+    for name, spec in registry.metric_functions().items():
+        text = pages[find_family(spec)].read_text()
+        assert name in anchors_of(pages[find_family(spec)])
+        assert first_sections(spec) in text
+        formula, code, printed = find_blocks(first_sections(spec))
+        assert (formula.language, code.language, printed.language) == ("text", "python", "text")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(code.text, {})
         assert out.getvalue() == printed.text
     assert stale(copy) == {}
+
+
+def test_new_metric_is_appended_to_its_page(copy, generate):
+    page = copy / "docs" / "metrics" / "first_positive.md"
+    before = page.read_text()
+    page.write_text(before.partition("\n<!-- generated: mrr_at_k -->")[0])
+    assert generate(copy)[0] == 0
+    assert page.read_text().startswith(before.partition("\n<!-- generated: mrr_at_k -->")[0])
+    assert "## `mrr_at_k`" in page.read_text()
 
 
 def test_pages_without_a_metric_or_comments_are_refused(copy, generate):

@@ -1,15 +1,17 @@
 """The site: every page is in the navigation, every link leads somewhere, and it builds strictly."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 import yaml
-from pages import DOCS, PAGES, ROOT, anchors_of, links_of, name_of
+from pages import DOCS, HEADING, PAGES, ROOT, anchors_of, find_blocks, links_of, name_of, prose_of
 
 from cxc_eccv import registry
+from cxc_eccv.metrics.families import find_family
 
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 
@@ -48,16 +50,27 @@ def test_every_task_has_a_section(task):
 
 
 @pytest.mark.parametrize("name", registry.metric_functions())
-def test_metric_page_has_all_its_sections(name):
-    sections = {"formula", "worked-example", "protocol-and-evidence", "from-python", "through-evaluate"}
-    assert sections <= anchors_of(DOCS / "metrics" / f"{name}.md")
+def test_metric_section_has_formula_and_example(name):
+    page = DOCS / "metrics" / f"{find_family(registry.metric(name)).name}.md"
+    _, found, rest = page.read_text(encoding="utf-8").partition(f"\n## `{name}`\n")
+    assert found
+    section = rest.partition("\n## ")[0]
+    first, *later = [block.language for block in find_blocks(section)]
+    assert (first, later[:2]) == ("text", ["python", "text"])
+    assert f"\n::: cxc_eccv.metrics.{name}.{name}\n" in section
+
+
+INDENTED_CODE = re.compile(r"\n\n    [^-|\s].*")
+
+
+@pytest.mark.parametrize("path", [DOCS / "ties.md", *sorted((DOCS / "metrics").glob("*.md"))], ids=name_of)
+def test_formulas_stand_in_fences(path):
+    assert not INDENTED_CODE.findall(prose_of(path))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_page_has_one_title(path):
     text = path.read_text(encoding="utf-8")
-    from pages import HEADING, prose_of
-
     titles = [match[0] for match in HEADING.finditer(prose_of(path)) if match[0].startswith("# ")]
     assert len(titles) == 1, f"{name_of(path)}: {titles}"
     assert "\t" not in text

@@ -35,9 +35,17 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
         f"# `{config.name}`",
         f"**{config.title}**",
         config_sections(config, config.features, splits, EXAMPLE_FOLDER, "##", brief=True),
-        f"Sources: {sources}. Terms, BibTeX and more statistics: `dataset_cards/{config.name}.md`.",
+        _name_uncounted(config, splits),
+        "How it was collected, and what is wrong with it: [The data and its defects](../data.md), and its card, "
+        f"`dataset_cards/{config.name}.md`, which also has terms, BibTeX and more statistics. Sources: {sources}.",
     ]
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _name_uncounted(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
+    """The splits that the statistics leave out: they count those of evaluations."""
+    others = [f"`{split}`" for split in config.splits if split not in splits]
+    return f"Not counted here: {', '.join(others)}, on which nothing is scored." if splits and others else ""
 
 
 def datasets_table() -> str:

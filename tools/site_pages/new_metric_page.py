@@ -1,4 +1,4 @@
-"""The first text of the parts by hand of a metric's page, out of its docstring."""
+"""The first text by hand of a metric's section, out of its docstring."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from cxc_eccv.metrics.kinds import Spec
 __all__ = ["first_sections"]
 
 SECTIONS = """
-## Formula
-
+```text
 {formula}
-
-## Worked example
+```
 
 ```python
 {code}
@@ -30,15 +28,11 @@ SECTIONS = """
 {printed}
 ```
 
-## Protocol and evidence
-
-- **Ties** follow the [one rule](../ties.md).
-
 """
 
 
 def first_sections(spec: Spec) -> str:
-    """Formula, worked example and evidence, for the author to write better."""
+    """Formula and worked example, for the author to write better."""
     code = "\n".join([*_imports(spec), "", *_statements(spec)])
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

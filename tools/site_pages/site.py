@@ -6,19 +6,16 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cxc_eccv import registry
 from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.comparison import join, published_tables
 from cxc_eccv.comparison.published_chart import make_published_chart
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluate_modules.module_cards import Description
-from cxc_eccv.metrics.kinds import Spec
+from cxc_eccv.metrics.families import FAMILIES
 from site_pages.addresses import citation_addresses, read_addresses, site_addresses
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.files_page import provenance_table
-from site_pages.metric_pages import metric_parts, metrics_table
-from site_pages.new_metric_page import first_sections
+from site_pages.metric_pages import family_page, metrics_table
 from site_pages.parts import filled, part_texts
 from site_pages.python_page import FOLDER, error_table, reference_pages, summaries
 from site_pages.rating_chart import draw_ratings
@@ -43,8 +40,9 @@ def expected_files(root: Path) -> dict[str, str]:
     whole["docs/assets/coco_and_eccv.svg"] = draw_published_models()
     for path, parts in _parts(sizes, read_addresses(root)).items():
         whole[path] = _merged(root / path, parts)
-    for name, spec in registry.metric_functions().items():
-        whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
+    for family in FAMILIES:
+        path = f"docs/metrics/{family.name}.md"
+        whole[path] = family_page(family, _read(root / path), str(root / path))
     return whole
 
 
@@ -55,9 +53,7 @@ def draw_published_models() -> str:
 
 def _parts(sizes: Sizes, addresses: dict[str, str]) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
-    metrics = [
-        f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metric_functions().items()
-    ]
+    metrics = [f"- {family.title}: metrics/{family.name}.md" for family in FAMILIES]
     datasets = [f"- {name}: datasets/{name}.md" for name in dataset_configs()]
     return {
         "CITATION.cff": {"addresses": citation_addresses(addresses)},
@@ -76,11 +72,8 @@ def _parts(sizes: Sizes, addresses: dict[str, str]) -> dict[str, dict[str, str]]
     }
 
 
-def _metric_page(root: Path, spec: Spec) -> str:
-    """The page with its generated parts, and between them what an author wrote, or a first text."""
-    path = root / "docs" / "metrics" / f"{spec.name}.md"
-    parts = metric_parts(spec)
-    return _merged(path, parts) if path.is_file() else first_sections(spec).join(part_texts(parts, path.suffix))
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _merged(path: Path, parts: Mapping[str, str]) -> str:
@@ -90,8 +83,10 @@ def _merged(path: Path, parts: Mapping[str, str]) -> str:
 
 
 def _refuse_leftovers(root: Path) -> None:
-    known = {"docs/metrics": registry.metric_functions(), "docs/datasets": dataset_configs()}
-    wanted = {folder: {"index", *names} for folder, names in known.items()}
+    wanted = {
+        "docs/metrics": {"index", *(family.name for family in FAMILIES)},
+        "docs/datasets": {"index", *dataset_configs()},
+    }
     wanted[FOLDER] = {Path(path).stem for path in reference_pages()}
     for folder, names in wanted.items():
         for path in sorted((root / folder).glob("*.md")):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from cxc_eccv import registry
 from cxc_eccv.evaluate_modules.module_cards import ARXIV
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.metrics.families import find_family
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.terminal import markdown_table
 
@@ -29,17 +31,20 @@ COLUMNS = {
 
 
 def tasks_table() -> str:
-    """A row for every task."""
-    rows = [
-        (", ".join(task_links([task])), ", ".join(task.splits), f"`{task.main_metric}`")
-        for task in registry.tasks().values()
-    ]
-    return markdown_table(["task", "splits", "main metric"], rows)
+    """A row for every task, by the question that its main metric answers."""
+    rows = []
+    for family, tasks in registry.group_tasks().items():
+        question = family.question
+        for task in tasks:
+            rows.append((question, ", ".join(task_links([task])), ", ".join(task.splits), _linked(task.main_metric)))
+            question = ""
+    return markdown_table(["question", "task", "splits", "main metric"], rows)
 
 
 def task_sections(sizes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """One section for every task."""
-    return "\n\n".join(_section(task, sizes.get(task.name, [])) for task in registry.tasks().values())
+    tasks = chain.from_iterable(registry.group_tasks().values())
+    return "\n\n".join(_section(task, sizes.get(task.name, [])) for task in tasks)
 
 
 def task_links(tasks: Sequence[Task], page: str = "") -> list[str]:
@@ -81,4 +86,6 @@ def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _linked(metric: str) -> str:
     spec, _ = registry.metric_variants(metric)
-    return f"[`{metric}`](metrics/{spec.function.__name__}.md)"
+    function = spec.function.__name__
+    family = find_family(registry.metric_functions()[function])
+    return f"[`{metric}`](metrics/{family.name}.md#{function})"
