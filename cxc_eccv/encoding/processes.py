@@ -15,7 +15,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
-from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
+from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts, refuse_other_gallery
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import QUERY
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_sides
@@ -186,6 +186,8 @@ def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], proce
 def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if processes.count == 1:
         return counts
+    for gallery in processes.gather(counts.gallery):
+        refuse_other_gallery(counts.gallery, gallery)
     covered = np.zeros_like(counts.covered)
     repeated = np.zeros_like(counts.covered)
     for shard in processes.gather(counts.covered):
@@ -194,4 +196,4 @@ def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if repeated.any():
         raise DataError(f"{np.unpackbits(repeated).sum()} items are in two shards; every item must be counted once")
     at_least, above = processes.total(np.stack([counts.at_least, counts.above]))
-    return ShardCounts(at_least, above, covered)
+    return ShardCounts(at_least, above, covered, counts.gallery)

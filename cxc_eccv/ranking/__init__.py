@@ -29,12 +29,12 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.by_lists import ByLists
 from cxc_eccv.ranking.by_scores import ByScores
 from cxc_eccv.ranking.by_vectors import ByVectors
-from cxc_eccv.ranking.large_gallery import LargeGallery
+from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.ranking.ranked import Ranked
 from cxc_eccv.ranking.scores import Options
 from cxc_eccv.runs import EmbeddingsRun, MatrixRun, Run
 
-__all__ = ["LargeGallery", "Options", "Ranked", "ranked"]
+__all__ = ["LargeGallery", "Options", "Ranked", "ShardCounts", "ranked"]
 
 
 def ranked(run: Run, options: Options = Options()) -> Ranked:  # noqa: B008 - frozen

@@ -206,6 +206,13 @@ def test_an_item_in_two_shards_is_refused(covered, repeated):
         processes._add_up(counts, group)
 
 
+def test_process_with_other_queries_is_refused():
+    counts, group = add_up([[0], [1]])
+    group.gather = lambda value: [value, "another digest"]
+    with pytest.raises(DataError, match="a shard was counted for other queries"):
+        processes._add_up(counts, group)
+
+
 def test_coverage_travels_as_bits():
     counts, group = add_up([[0, 2], [1, 9]])
     summed = processes._add_up(counts, group)
@@ -220,12 +227,14 @@ def add_up(covered):
     """The counts of the first of several processes that cover these items, and what counts the bytes it sends."""
     shards = [np.packbits(np.isin(np.arange(ITEMS), items)) for items in covered]
 
-    def gather(bits):
-        group.sent += bits.nbytes
+    def gather(value):
+        if isinstance(value, str):
+            return [value] * len(covered)
+        group.sent += value.nbytes
         return shards
 
     group = SimpleNamespace(count=len(covered), gather=gather, total=lambda counts: counts, sent=0)
-    return ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), shards[0]), group
+    return ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), shards[0], "digest"), group
 
 
 def test_processes_wait_for_days(monkeypatch):

@@ -2,14 +2,15 @@
 
 import dataclasses
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 from plain_ranks import assert_equal_ranks
 
-from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.large_gallery import LargeGallery
+from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -22,7 +23,9 @@ ITEMS = 5_000
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_WIDTH", 1_000)
-    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_ROWS_AT_ONCE", 33)
+    monkeypatch.setattr("cxc_eccv.ranking.tiles.HostTile.rows_at_once", 33)
+    monkeypatch.setattr("cxc_eccv.ranking.tiles.DeviceTile.rows_at_once", 33)
+    monkeypatch.setattr("cxc_eccv.ranking.tiles.DEVICE_FLAGS_AT_ONCE", 9_000)
 
 
 def judged(seed=0, width=12):
@@ -38,9 +41,10 @@ def judged(seed=0, width=12):
     return queries, ids, vectors, qrels
 
 
-def in_shards(queries, ids, vectors, qrels, edges, similarity="dot"):
+def in_shards(queries, ids, vectors, qrels, edges, similarity="dot", device=None):
     wanted = np.isin(ids, qrels.gallery_ids[qrels.indices])
-    gallery = LargeGallery(queries, qrels, Embeddings(ids[wanted], vectors[wanted]), similarity=similarity)
+    positives = Embeddings(ids[wanted], vectors[wanted])
+    gallery = LargeGallery(queries, qrels, positives, similarity=similarity, device=device)
     shards = [gallery.count(ids[a:b], vectors[a:b]) for a, b in itertools.pairwise(edges)]
     return gallery.ranks(sum(shards[1:], start=shards[0]))
 
@@ -152,10 +156,11 @@ def test_dot_products_outside_float32_are_refused(scale, words):
     with np.errstate(over="ignore"):
         gallery = LargeGallery(near, qrels, Embeddings(ids, vectors))
         counted = LargeGallery(near, qrels, Embeddings(ids, vectors), similarity="dot")
-    items = (vectors + 5).astype(np.float32) * np.float32(scale)
-    gallery.count(ids, items)
+    others = ~np.isin(ids, qrels.gallery_ids[qrels.indices])
+    items = (vectors[others] + 5).astype(np.float32) * np.float32(scale)
+    gallery.count(ids[others], items)
     with pytest.raises(MalformedRun, match=rf"{words} .* \(query \d+ with item \d+\)"):
-        counted.count(ids, items)
+        counted.count(ids[others], items)
 
 
 @pytest.mark.parametrize(("scale", "words"), [(1e25, "reach"), (1e-25, "fall to")])
@@ -177,8 +182,165 @@ def test_a_zero_vector_has_no_cosine(side):
         asked[3] = 0
     positives = Embeddings(ids, np.where((ids == item)[:, None] & (side == "positives"), 0, others))
     parts = Embeddings(queries.ids, asked), qrels, positives
-    LargeGallery(*parts, similarity="dot").count(ids, others)
+    LargeGallery(*parts, similarity="dot").count(ids, positives.vectors)
     name = {"queries": queries.ids[3], "positives": item, "gallery": item}[side]
     others[ids == item] = 0
     with pytest.raises(MalformedRun, match=rf"have a zero vector, .* the first: {name}\."):
         LargeGallery(*parts, similarity="cosine").count(ids, others)
+
+
+@pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
+@pytest.mark.parametrize("in_folds", [False, True])
+def test_torch_counts_like_numpy(edges, in_folds):
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    queries, ids, vectors, qrels = judged(seed=6)
+    if in_folds:
+        qrels = folded(qrels)
+    found = in_shards(queries, ids, vectors, qrels, edges, device="cpu")
+    assert_equal_ranks(found, in_shards(queries, ids, vectors, qrels, edges))
+    assert found.ties.sum() > 100
+
+
+def test_torch_ties_identical_items():
+    """Items of the bytes of a positive tie with it, though products of other shapes round differently."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    random = np.random.default_rng(2)
+    queries = Embeddings(np.arange(QUERIES), random.standard_normal((QUERIES, 129)))
+    vectors = random.standard_normal((ITEMS, 129)).astype(np.float32)
+    twins = np.array([3, 776, 777, 1_001, 2_345, 4_999])
+    vectors[twins] = vectors[3]
+    ids = np.arange(ITEMS)
+    qrels = Judgments.from_pairs(queries.ids, ids, queries.ids, np.full(QUERIES, 777))
+    found = in_shards(queries, ids, vectors, qrels, (0, 777, ITEMS), "cosine", device="cpu")
+    assert found.ties.tolist() == [twins.size - 1] * QUERIES
+    assert_equal_ranks(found, in_shards(queries, ids, vectors, qrels, (0, ITEMS), "cosine"))
+
+
+def test_torch_leaves_the_query_out():
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    _, ids, vectors, _ = judged(seed=5)
+    asking = np.arange(0, ITEMS, 40)
+    qrels = Judgments.from_pairs(ids[asking], ids, ids[asking], ids[asking + 1], without_self=True)
+    own = Embeddings(ids[asking], vectors[asking])
+    edges = (0, 2_000, ITEMS)
+    assert_equal_ranks(
+        in_shards(own, ids, vectors, qrels, edges, device="cpu"), in_shards(own, ids, vectors, qrels, edges)
+    )
+
+
+def test_unusable_device_is_refused():
+    queries, ids, vectors, qrels = judged()
+    with pytest.raises(InvalidOption, match="device 'abacus' cannot be used"):
+        LargeGallery(queries, qrels, Embeddings(ids, vectors), device="abacus")
+
+
+def test_positive_with_another_vector_is_refused():
+    """Float16 in the shards and float32 among the positives: an item would not tie with itself."""
+    random = np.random.default_rng(7)
+    queries, ids, _, qrels = judged()
+    vectors = random.standard_normal((ITEMS, 12)).astype(np.float32)
+    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors))
+    first = next(number for number in ids if number in qrels.gallery_ids[qrels.indices])
+    with pytest.raises(MalformedRun, match=rf"other vectors in the shard .*, the first: {first}\. Take the positives"):
+        gallery.count(ids, vectors.astype(np.float16))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A gallery, its shards, and the folder with the counts of each."""
+    queries, ids, vectors, qrels = judged(seed=8)
+    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors), similarity="dot")
+    shards = [slice(0, 1_234), slice(1_234, 1_234), slice(1_234, ITEMS)]
+    for number, shard in enumerate(shards):
+        gallery.count(ids[shard], vectors[shard]).save(tmp_path / "counts" / f"{number}.npz")
+    return gallery, gallery.ranks(gallery.count(ids, vectors)), tmp_path / "counts"
+
+
+def test_saved_counts_add_up_to_the_ranks(saved):
+    gallery, expected, folder = saved
+    copy = pickle.loads(pickle.dumps(gallery))
+    counts = [ShardCounts.load(path, copy) for path in sorted(folder.glob("*.npz"))]
+    assert_equal_ranks(gallery.ranks(counts[2] + counts[0] + counts[1]), expected)
+    with pytest.raises(MissingIds, match=f"{ITEMS - 1_234} of {ITEMS} gallery items are in no shard"):
+        gallery.ranks(counts[0] + counts[1])
+    with pytest.raises(DataError, match="have 1234 items in common"):
+        counts[0] + counts[0]
+
+
+CHANGES = {
+    "a query": lambda queries, positives, qrels: (
+        Embeddings(queries.ids, queries.vectors[::-1]),
+        positives,
+        qrels,
+        "dot",
+    ),
+    "a positive": lambda queries, positives, qrels: (
+        queries,
+        Embeddings(positives.ids, positives.vectors + (positives.ids == qrels.gallery_ids[qrels.indices[0]])[:, None]),
+        qrels,
+        "dot",
+    ),
+    "the similarity": lambda queries, positives, qrels: (queries, positives, qrels, "cosine"),
+    "a label": lambda queries, positives, qrels: (
+        queries,
+        positives,
+        dataclasses.replace(qrels, indices=np.append(qrels.indices[:-1], (qrels.indices[-1] + 1) % ITEMS)),
+        "dot",
+    ),
+    "the order of the gallery": lambda queries, positives, qrels: (
+        queries,
+        positives,
+        dataclasses.replace(qrels, gallery_ids=qrels.gallery_ids[::-1], indices=np.sort(ITEMS - 1 - qrels.indices)),
+        "dot",
+    ),
+    "folds": lambda queries, positives, qrels: (queries, positives, folded(qrels), "dot"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_counts_of_another_gallery_are_refused(saved, change):
+    _, _, folder = saved
+    queries, ids, vectors, qrels = judged(seed=8)
+    vectors[~vectors.any(axis=1)] = 1
+    queries.vectors[~queries.vectors.any(axis=1)] = 1
+    *parts, similarity = CHANGES[change](queries, Embeddings(ids, vectors), qrels)
+    other = LargeGallery(parts[0], parts[2], parts[1], similarity=similarity)
+    path = folder / "0.npz"
+    with pytest.raises(MalformedRun, match=r"0\.npz: was counted for other queries.* Remove the file and count"):
+        ShardCounts.load(path, other)
+    counts = other.count(ids[:0], vectors[:0])
+    with pytest.raises(
+        DataError, match=r"a shard was counted for other queries.* Count all shards with one LargeGallery"
+    ):
+        counts + ShardCounts.load(path, saved[0])
+    with pytest.raises(DataError, match="a shard was counted for other queries"):
+        saved[0].ranks(counts)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("at_least", lambda array: array[:-1], r"at_least: found int64 of shape \(\d+,\), expected int64 of shape"),
+        ("above", lambda array: array.astype(np.float64), "above: found float64"),
+        ("covered", lambda array: array[1:], "covered: found uint8 of shape"),
+        ("above", lambda array: array + 1_235, "has counts that no shard of 1234 items has"),
+        ("at_least", lambda array: array * 0 + 1_235, "has counts that no shard of 1234 items has"),
+        ("gallery", lambda array: array.astype("S"), "gallery: is .*save one text"),
+        ("gallery", lambda array: None, r"holds \['above', 'at_least', 'covered'\], not the counts of a shard"),
+    ],
+)
+def test_counts_that_do_not_fit_are_refused(saved, name, change, words):
+    gallery, _, folder = saved
+    arrays = dict(np.load(folder / "0.npz"))
+    arrays[name] = change(arrays[name])
+    np.savez(folder / "0.npz", **{key: array for key, array in arrays.items() if array is not None})
+    with pytest.raises(MalformedRun, match=words):
+        ShardCounts.load(folder / "0.npz", gallery)
+
+
+def test_counts_that_were_cut_short_are_refused(saved):
+    gallery, _, folder = saved
+    whole = (folder / "0.npz").read_bytes()
+    (folder / "0.npz").write_bytes(whole[:-100])
+    with pytest.raises(MalformedRun, match=r"0\.npz: .*cut short or damaged"):
+        ShardCounts.load(folder / "0.npz", gallery)
