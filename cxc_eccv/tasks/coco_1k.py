@@ -45,7 +45,7 @@ def _fold_orders(split: Split) -> tuple[IntArray, IntArray]:
         raise DataError(
             f"the {order.size:,} captions of coco_test_ids, whose order defines the folds of coco_1k, are not the "
             f"{captions.size:,} captions of the {split.name} split. "
-            "Restore the file (cxc-eccv fetch), or leave out coco_1k."
+            "Restore the file, or leave out coco_1k."
         )
     ordered_images = images[find_positions(order, captions)[0]]
     first = np.sort(np.unique(ordered_images, return_index=True)[1])

@@ -1,6 +1,7 @@
 """The packaged figures against what the papers print, and ECCV Caption's Table 5 computed from them."""
 
 import csv
+import json
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -223,3 +224,14 @@ def test_open_clip_counts_hits_of_karpathy_splits():
         for key in (key for key in table.keys if key.startswith("coco_5k")):
             theirs = table.scores_of(key)[f"ViT-{size.replace('/', '-')} openai"]
             assert theirs == pytest.approx(printed.scores_of(key)[f"CLIP ViT-{size}"], abs=1.21e-3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "t2i", "i2t"), [("original", 1_332, 6_305), ("cxc", 1_895, 8_906), ("eccv", 11_279, 22_550)]
+)
+def test_table_3_counts_positives_of_eccv_queries(real_library, labels, t2i, i2t):
+    """Positives of ECCV Caption's queries under each set of labels, in the files of that package."""
+    for names, printed in (("caption_to_image", t2i), ("image_to_caption", i2t)):
+        queries = json.loads(real_library.path(f"eccv_{names}").read_text())
+        positives = json.loads(real_library.path(f"{labels}_{names}").read_text())
+        assert sum(len(positives[query]) for query in queries) == printed
