@@ -22,7 +22,16 @@ from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.hub import leaderboard, push, submit
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.report import report, tables
-from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
+from cxc_eccv.cli.shared_options import (
+    DATA,
+    AllowModified,
+    Command,
+    CommandGroup,
+    DataCommand,
+    DataDir,
+    DataOptions,
+    Group,
+)
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import import_modules, study_modules
 from cxc_eccv.errors import CxcEccvError, InvalidOption
@@ -112,19 +121,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command(rich_help_panel=Group.SCORE)(demo)
+app.command(rich_help_panel=Group.SCORE, cls=Command)(demo)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(evaluate)
-app.command(rich_help_panel=Group.SCORE)(compare)
-app.command(rich_help_panel=Group.SCORE)(tables)
-app.command(rich_help_panel=Group.SCORE)(report)
+app.command(rich_help_panel=Group.SCORE, cls=Command)(compare)
+app.command(rich_help_panel=Group.SCORE, cls=Command)(tables)
+app.command(rich_help_panel=Group.SCORE, cls=Command)(report)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(encode)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(sts)
 app.command("list", rich_help_panel=Group.DATA, cls=DataCommand)(list_all)
 app.command(rich_help_panel=Group.DATA, cls=DataCommand)(images)
 app.command(rich_help_panel=Group.DATA, cls=DataCommand)(build)
-app.command(rich_help_panel=Group.PUBLISH)(submit)
-app.command(rich_help_panel=Group.PUBLISH)(leaderboard)
-app.command(rich_help_panel=Group.PUBLISH)(push)
+app.command(rich_help_panel=Group.PUBLISH, cls=Command)(submit)
+app.command(rich_help_panel=Group.PUBLISH, cls=Command)(leaderboard)
+app.command(rich_help_panel=Group.PUBLISH, cls=Command)(push)
 
 
 def _find_commands() -> Iterator[tuple[str, Group, Any]]:
@@ -146,7 +155,7 @@ def _add_commands(added: typer.Typer) -> None:
             groups[name].registered_commands += command.registered_commands
         else:
             groups[name] = command
-            added.add_typer(command, name=name.replace("_", "-"), rich_help_panel=group)
+            added.add_typer(command, name=name.replace("_", "-"), cls=CommandGroup, rich_help_panel=group)
 
 
 _add_commands(app)
@@ -162,13 +171,20 @@ def _show_warning(message: Warning | str, *_place: object, **_stream: object) ->
     say(f"cxc-eccv: warning: {message}", err=True)
 
 
-@app.callback(options_metavar="[--version] [--data-dir DIR]", subcommand_metavar="COMMAND [OPTIONS]")
+MAIN_HELP = """\
+Score image-caption retrieval on MS-COCO. Try it on drawings, offline:\\
+cxc-eccv demo --output demo\\
+cxc-eccv evaluate demo/ridge.npz --data-dir sample"""
+"""A backslash ends a line of Markdown."""
+
+
+@app.callback(help=MAIN_HELP, options_metavar="[--version] [--data-dir DIR]", subcommand_metavar="COMMAND [OPTIONS]")
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Score image-caption retrieval on MS-COCO. Examples: cxc-eccv COMMAND --help."""
+    """Score image-caption retrieval on MS-COCO."""
     DATA.set(DataOptions(data_dir, allow_modified))
 
 

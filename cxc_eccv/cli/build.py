@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.delivery import add_command, check_folder, find_program
-from cxc_eccv.cli.shared_options import DATA, Labels, names, open_library, split_name
+from cxc_eccv.cli.shared_options import DATA, OF_ADVANCED, Labels, names, open_library, split_name
 from cxc_eccv.errors import ExtraMissing, InvalidOption, UnknownName
 from cxc_eccv.terminal import say, show_steps
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
@@ -99,7 +99,10 @@ def images(
     name: Annotated[str, typer.Argument(metavar="NAME", help="val2014 or train2014, as COCO names them.")],
     output: Annotated[Path, typer.Option(help="Folder for the photographs.")],
     split: Annotated[
-        str | None, typer.Option(help="test, val, restval or all (40,504 photographs, 6.6 GB) of val2014.")
+        str | None,
+        typer.Option(
+            metavar="SPLIT", help="test, val, restval or all (40,504 photographs, 6.6 GB) of val2014. Default: test."
+        ),
     ] = None,
 ) -> None:
     """Download COCO's photographs: 5,000 of the test split, 0.8 GB.
@@ -163,22 +166,36 @@ def build(
     ] = None,
     layout: Annotated[
         str,
-        typer.Option(help="datasets, or mteb: corpus, queries and qrels of CxC and ECCV Caption, and mteb's tasks."),
+        typer.Option(
+            metavar="datasets|mteb",
+            help="mteb: corpus, queries and qrels of CxC and ECCV Caption, and mteb's tasks.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = "datasets",
     configs: Annotated[
         list[str] | None, typer.Option(help="Configs, comma-separated or repeated. Default: all.")
     ] = None,
     splits: Annotated[list[str] | None, typer.Option(help="Splits, comma-separated or repeated. Default: all.")] = None,
-    num_proc: Annotated[int, typer.Option(min=1, help="Number of processes, which share the splits.")] = 1,
+    num_proc: Annotated[
+        int, typer.Option(min=1, help="Number of processes, which share the splits.", rich_help_panel=OF_ADVANCED)
+    ] = 1,
     mined: Annotated[
         list[Path] | None,
-        typer.Option(help="Weak positives from mine, for the configs pairs and retrieval. Repeat for each split."),
+        typer.Option(
+            help="Weak positives from mine, for the configs pairs and retrieval. Repeat for each split.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     labels: Labels = None,
     tagger: Annotated[
-        str, typer.Option(help="spaCy pipeline that tags the captions of the config adversarial.")
+        str,
+        typer.Option(
+            help="spaCy pipeline that tags the captions of the config adversarial.", rich_help_panel=OF_ADVANCED
+        ),
     ] = "en_core_web_sm",
-    restval_in_train: Annotated[bool, typer.Option("--restval-in-train", help="Add restval to train.")] = False,
+    restval_in_train: Annotated[
+        bool, typer.Option("--restval-in-train", help="Add restval to train.", rich_help_panel=OF_ADVANCED)
+    ] = False,
 ) -> None:
     r"""Build a dataset folder that datasets.load_dataset reads.
 

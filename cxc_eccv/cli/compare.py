@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.delivery import check_folder, say_written
-from cxc_eccv.cli.shared_options import ReportNames
+from cxc_eccv.cli.shared_options import OF_STATISTICS, ReportNames
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.writing import recorded_folder, refuse_unwritable
 
@@ -58,10 +58,16 @@ def compare(
     ] = False,
     samples: Annotated[
         int | None,
-        typer.Option(help="Bootstrap samples. Default: 10000, or more if the number of tests requires it."),
+        typer.Option(
+            help="Bootstrap samples. Default: 10000, or more if the number of tests requires it.",
+            rich_help_panel=OF_STATISTICS,
+        ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Confidence of the intervals; tests are at the level 1 minus this.")
+        float,
+        typer.Option(
+            help="Confidence of the intervals; tests are at the level 1 minus this.", rich_help_panel=OF_STATISTICS
+        ),
     ] = 0.95,
 ) -> None:
     """Compare reports of models, or show them among published ones.
@@ -70,7 +76,7 @@ def compare(
     ```sh
     cxc-eccv compare baseline new
     cxc-eccv compare baseline new --all-metrics --output compared
-    cxc-eccv compare new --published --output compared --chart standing.svg
+    cxc-eccv compare new --published --chart standing.svg
     ```
 
     The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.

@@ -9,6 +9,7 @@ import typer
 
 from cxc_eccv.cli.named_models import check_model, is_first_process
 from cxc_eccv.cli.shared_options import (
+    OF_ADVANCED,
     OF_ENCODING,
     BatchSize,
     Device,
@@ -49,17 +50,27 @@ def encode(
     name: Annotated[
         str | None, typer.Option(help="Name of the model in reports. Default: its id, or its folder's name.")
     ] = None,
-    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
-    side: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
+    split: Annotated[str, typer.Option(metavar="SPLIT", help="train, restval, val or test.")] = "test",
+    side: Annotated[
+        str | None, typer.Option(metavar="images|captions", help="Encode one side of a dual encoder.")
+    ] = None,
     captions: Annotated[
         Path | None,
         typer.Option(help="File (.csv, .jsonl, .parquet) with caption_id and text, instead of the split's captions."),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
+        str | None,
+        typer.Option(
+            help="Commit, tag or branch of a Hugging Face id. Default: the newest.", rich_help_panel=OF_ADVANCED
+        ),
     ] = None,
     trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the model.")
+        bool,
+        typer.Option(
+            "--trust-remote-code",
+            help="Run the Python code that comes with the model.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = False,
     caption_prompt: Annotated[
         str | None,
@@ -73,7 +84,9 @@ def encode(
     pooling: Annotated[
         str,
         typer.Option(
-            help="Vector of a plain text model: mean, cls, or for decoders last.", rich_help_panel=OF_ENCODING
+            metavar="mean|cls|last",
+            help="Vector of a plain text model; last is for decoders.",
+            rich_help_panel=OF_ENCODING,
         ),
     ] = "mean",
     central_crop: Annotated[
@@ -86,7 +99,8 @@ def encode(
     score: Annotated[
         str,
         typer.Option(
-            help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.",
+            metavar="itm|itc|itm+itc",
+            help="Score of a cross-encoder; itc and itm+itc are for BLIP and BLIP-2.",
             rich_help_panel="Cross-encoders",
         ),
     ] = "itm",

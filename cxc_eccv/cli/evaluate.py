@@ -71,7 +71,7 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Metrics, such as R@1,mAP@R; comma-separated or repeated. Default: each task's own."),
     ] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    split: Annotated[str, typer.Option(metavar="val|test", help="Split to score.")] = "test",
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -85,7 +85,8 @@ def evaluate(
     direction: Annotated[
         list[str] | None,
         typer.Option(
-            help="Direction of a rankings file that does not state it: i2t, t2i, t2t or i2i. Repeat for several files.",
+            metavar="i2t|t2i|t2t|i2i",
+            help="Direction of a rankings file that does not state it. Repeat for several files.",
             rich_help_panel=OF_MODEL,
         ),
     ] = None,
@@ -100,7 +101,8 @@ def evaluate(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="zero: queries without results in rankings count 0, as in trec_eval -c. Default: refuse the file.",
+            metavar="zero",
+            help="Count queries without results in rankings as 0, as trec_eval -c. Default: refuse the file.",
             rich_help_panel=OF_MODEL,
         ),
     ] = None,
@@ -117,6 +119,7 @@ def evaluate(
     unjudged: Annotated[
         str | None,
         typer.Option(
+            metavar="POLICY",
             help="What Entail@K makes of pairs that nobody judged: not_entailed or leave_out. Default: what --judge "
             "says, else not_entailed.",
             rich_help_panel=OF_LABELS,
@@ -142,7 +145,8 @@ def evaluate(
     bounds_depth: Annotated[
         int | None,
         typer.Option(
-            help="For metrics without K: unjudged items that --bounds considers per query. Default: 50.",
+            help="For metrics without K: the top items of a query that --bounds looks at, and the most new positives "
+            "that it may get. Default: 50.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
@@ -157,6 +161,7 @@ def evaluate(
     intervals: Annotated[
         str,
         typer.Option(
+            metavar="METHOD",
             help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.",
             rich_help_panel=OF_STATISTICS,
         ),
@@ -168,9 +173,9 @@ def evaluate(
 
     Examples:
     ```sh
-    cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
-      --output report
     cxc-eccv evaluate clip.npz --output clip
+    cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
+      --output clip
     cxc-eccv evaluate clip.npz --tasks eccv_caption --metrics map_at_r
     ```
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.delivery import check_folder
-from cxc_eccv.cli.shared_options import names
+from cxc_eccv.cli.shared_options import OF_ADVANCED, names
 from cxc_eccv.errors import HubError, InvalidOption, UnknownName
 from cxc_eccv.hub import DATASETS_ADDRESS, NAME_DATASET, choose_benchmark, find_benchmark
 from cxc_eccv.terminal import fit_lines, print_shown, say, visible
@@ -24,10 +24,19 @@ def push(
     ],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[
-        str | None, typer.Option("--type", help="dataset, model or space. Default: dataset, or model for its folder.")
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="dataset|model|space",
+            help="Kind of repository. Default: dataset, or model for its folder.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
-    private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
+    private: Annotated[
+        bool | None,
+        typer.Option(help="Visibility of a new repository. Default: the owner's.", rich_help_panel=OF_ADVANCED),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace another edition, or more configs, splits or tasks, on the Hub.")
     ] = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.delivery import say_written
-from cxc_eccv.cli.shared_options import ReportNames, Thumbnails, names
+from cxc_eccv.cli.shared_options import OF_ADVANCED, ReportNames, Thumbnails, names
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file
@@ -35,20 +35,26 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="In place of pages, files to the folder --output: mteb (JSON that mteb.ResultCache reads), or "
-            "every-eval-ever (a log with intervals for its datastore).",
+            metavar="mteb|every-eval-ever",
+            help="In place of pages, files to the folder --output: JSON that mteb.ResultCache reads, or a log with "
+            "intervals for the datastore of Every Eval Ever.",
         ),
     ] = None,
     name: ReportNames = None,
     output: Annotated[Path | None, typer.Option(help="Folder for the files of --format.")] = None,
     organization: Annotated[
-        str | None, typer.Option(help="Who evaluated and publishes the scores, for --format every-eval-ever.")
+        str | None,
+        typer.Option(
+            help="Who evaluated and publishes the scores, for --format every-eval-ever.", rich_help_panel=OF_ADVANCED
+        ),
     ] = None,
     relationship: Annotated[
         str | None,
         typer.Option(
+            metavar="RELATION",
             help="What the organization is to those who made the model, for --format every-eval-ever: first_party, "
-            "third_party, collaborative or other."
+            "third_party, collaborative or other.",
+            rich_help_panel=OF_ADVANCED,
         ),
     ] = None,
 ) -> None:
@@ -56,9 +62,9 @@ def report(
 
     Examples:
     ```sh
-    cxc-eccv report out --images val2014
-    cxc-eccv report out --format mteb --output mteb_results
-    cxc-eccv report out --format every-eval-ever --output logs \
+    cxc-eccv report clip --images val2014
+    cxc-eccv report clip --format mteb --output mteb_results
+    cxc-eccv report clip --format every-eval-ever --output logs \
       --name YOUR_NAME/clip --organization "Your Lab" --relationship first_party
     ```
 
@@ -131,7 +137,8 @@ def tables(
         str,
         typer.Option(
             "--format",
-            help="latex (booktabs), markdown, or csv, with unrounded values under the keys of report.json.",
+            metavar="latex|markdown|csv",
+            help="LaTeX with booktabs, Markdown, or CSV with unrounded values under the keys of report.json.",
         ),
     ] = "markdown",
     intervals: Annotated[bool, typer.Option("--intervals", help="Add the intervals.")] = False,

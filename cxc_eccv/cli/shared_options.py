@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from cxc_eccv.errors import UnknownName
 
@@ -34,6 +34,7 @@ DataDir = Annotated[
     str | None,
     typer.Option(
         "--data-dir",
+        metavar="DIR",
         help="Folder with the raw files; 'sample' for the embedded sample. Default: CXC_ECCV_DATA, else the cache.",
         rich_help_panel=OF_DATA,
     ),
@@ -71,12 +72,53 @@ def open_library(labels: Sequence[str] = ()) -> Library:
     return Library(options.data_dir, allow_modified=options.allow_modified, labels=labels)
 
 
-class DataCommand(TyperCommand):
+VALUE_NAMES: Mapping[object, str] = {str: "TEXT", int: "INT", float: "FLOAT", Path: "PATH"}
+"""Type of an option to the name of its value in the help."""
+
+
+class Command(TyperCommand):
+    """A command whose help names the values of its options for readers, and not the types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
+        """Its parameters, with names of their values."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            _name_value(parameter)
+        return parameters
+
+
+def _name_value(parameter: Any) -> None:  # noqa: ANN401 - as of typer
+    """Name the value of an option unless it is declared; arguments and options without a value need no name."""
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is None:  # an earlier typer, whose names are good
+        return
+    is_option = parameter.param_type_name == "option"
+    if is_option and parameter.metavar is not None:
+        return
+    kinds = get_args(descriptor.annotation) or (descriptor.annotation,)
+    name = VALUE_NAMES.get(kinds[0]) if is_option else None
+    parameter.display_type_rich = lambda ctx: name
+
+
+class CommandGroup(TyperGroup):
+    """Commands of one subject, whose help is as that of its commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
+        """Its parameters, with names of their values."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            _name_value(parameter)
+        return parameters
+
+
+class DataCommand(Command):
     """A command that reads raw files: it takes the program's options that say which, too."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
         """Its own options, and those of the program."""
         of_program = [option for option in ctx.find_root().command.params if option.name in DataOptions._fields]
+        for option in of_program:
+            _name_value(option)
         return [*super().get_params(ctx), *of_program]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
@@ -90,7 +132,7 @@ class DataCommand(TyperCommand):
         return super().invoke(ctx)
 
 
-class ScriptCommand(TyperCommand):
+class ScriptCommand(Command):
     """A command whose options are those of a training script, which lists them itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - a class of typer that is not public
@@ -105,6 +147,7 @@ OF_STATISTICS = "Statistics"
 OF_ENCODING = "Encoding"
 OF_MODEL = "About the model"
 OF_RERUN = "Run again"
+OF_ADVANCED = "Advanced"
 """Panels of the help; other options come first, without one."""
 
 Labels = Annotated[
@@ -131,7 +174,10 @@ TrainingData = Annotated[
         rich_help_panel=OF_MODEL,
     ),
 ]
-Tasks = Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(help="Tasks, comma-separated or repeated. Default: all on the images and captions that the file has."),
+]
 Names = Annotated[
     list[str] | None,
     typer.Option(
@@ -149,7 +195,8 @@ ReportNames = Annotated[
 Similarity = Annotated[
     str | None,
     typer.Option(
-        help="Similarity of embeddings: cosine or dot. Default: the one the file states, else cosine.",
+        metavar="cosine|dot",
+        help="Similarity of embeddings. Default: the one the file states, else cosine.",
         rich_help_panel=OF_MODEL,
     ),
 ]
@@ -180,7 +227,10 @@ Device = Annotated[
     str | None, typer.Option(help="Torch device. Default: a GPU if there is one.", rich_help_panel=OF_ENCODING)
 ]
 Dtype = Annotated[
-    str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.", rich_help_panel=OF_ENCODING)
+    str | None,
+    typer.Option(
+        metavar="float32|bfloat16|float16", help="Type of the weights. Default: float32.", rich_help_panel=OF_ENCODING
+    ),
 ]
 Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the images, at any depth, for thumbnails in the HTML page.")

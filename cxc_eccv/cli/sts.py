@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def sts(
     model: Annotated[str | None, typer.Option(help="Hub id or folder of a model with a text encoder.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Instead of a model: bow (TF-IDF) or word_vectors (their mean).")
+        str | None,
+        typer.Option(metavar="bow|word_vectors", help="Instead of a model: TF-IDF, or the mean of word vectors."),
     ] = None,
     vectors: Annotated[
         Path | None,

@@ -1,5 +1,6 @@
 """Every --help there is: of commands, of tools and examples."""
 
+import re
 import runpy
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,8 +54,37 @@ def test_main_help_fits_a_screen_in_groups(helped):
     lines = helped(main, "cxc-eccv").splitlines()
     groups = [line.split("─ ")[1].split(" ─")[0] for line in lines if line.startswith("╭")]
     assert groups == ["Score", "Data", "Publish", "Extend labels", "Research"]
-    assert len(lines) <= 39  # and one line to type in
+    assert len(lines) <= 40
     assert all(line[2] != " " for line in lines if line.startswith("│"))  # one line for each command
+
+
+def test_main_help_begins_with_two_lines_that_run(helped, tmp_path, monkeypatch):
+    lines = [line.strip() for line in helped(main, "cxc-eccv").partition("╭")[0].splitlines()]
+    typed = [line for line in lines if line.startswith("cxc-eccv ")]
+    assert len(typed) == 2
+    monkeypatch.chdir(tmp_path)
+    for line in typed:
+        with pytest.raises(SystemExit) as ended:
+            main(line.split()[1:])
+        assert not ended.value.code
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each[:1] != ("train",)], ids=" ".join)
+def test_help_shows_no_type_of_python(command, helped):
+    assert not re.findall(r"<(?:list|str|bool|int|float|path)\b", helped(main, "cxc-eccv", *command))
+
+
+@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
+@pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
+def test_reference_page_has_every_option_of_help(command, helped):
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    if command in GROUPS:
+        return
+    section = page.partition(f"\n## `{' '.join(command)}`\n")[2].partition("\n## ")[0]
+    shared = page.partition("\n## Options of every command\n")[2].partition("\n## ")[0]
+    text = helped(main, "cxc-eccv", *command).partition("Options ─" if command[0] != "train" else "options:\n")[2]
+    options = set(re.findall(r"^(?:│ \*? *|  )(--[a-z][a-z0-9-]+)", text, re.MULTILINE)) - {"--help"}
+    assert [option for option in sorted(options) if f"`{option}`" not in section + shared] == []
 
 
 def test_evaluate_begins_with_eight_options(helped):

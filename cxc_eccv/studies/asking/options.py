@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
-QuestionForm = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or mturk.")]
+QuestionForm = Annotated[
+    str, typer.Option("--format", metavar="FORMAT", help="html, jsonl, csv, label_studio or mturk.")
+]
 
 AnswerForm = Annotated[
     str | None,
-    typer.Option("--format", help="html, jsonl, csv, label_studio or mturk. Default: from the ending of each file."),
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="html, jsonl, csv, label_studio or mturk. Default: from the ending of each file.",
+    ),
 ]
 
 AnswerWorkers = Annotated[

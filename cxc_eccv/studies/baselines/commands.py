@@ -41,13 +41,16 @@ def baseline(
         float | None, typer.Option(help="Share of an image's area to keep, for --model (0.875 in the CxC paper).")
     ] = None,
     collection: Annotated[
-        str | None, typer.Option(help="coco, flickr8k or flickr30k, for other_captions. Default: coco.")
+        str | None, typer.Option(metavar="NAME", help="coco, flickr8k or flickr30k, for other_captions. Default: coco.")
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option(help="For other_captions: max or mean cosine, or harmonic (RefCLIPScore). Default: max."),
+        typer.Option(
+            metavar="max|mean|harmonic",
+            help="Cosine of other_captions: the largest, the mean, or RefCLIPScore's harmonic mean. Default: max.",
+        ),
     ] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    split: Annotated[str, typer.Option(metavar="val|test", help="Split to score.")] = "test",
     seed: Annotated[int | None, typer.Option(help="Seed of the vectors, for random. Default: 0.")] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
 ) -> None:

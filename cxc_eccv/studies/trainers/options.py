@@ -61,8 +61,8 @@ class CommandLine(Generic[OptionsT]):
         """The dataclasses."""
         return [self.options] if is_dataclass(self.options) else list(get_type_hints(self.options).values())
 
-    def read(self, command: Sequence[str]) -> OptionsT:
-        """Parse a command line; the script checks what it says."""
+    def make_parser(self) -> HfArgumentParser:
+        """The parser of a command line, whose help shows the options of this package."""
         parser = HfArgumentParser(
             list(self.kinds),  # type: ignore[arg-type] # its annotation only allows instances
             prog=f"cxc-eccv train {self.name}",
@@ -72,6 +72,11 @@ class CommandLine(Generic[OptionsT]):
             allow_abbrev=False,  # as in all commands
         )
         self._describe_options(parser)
+        return parser
+
+    def read(self, command: Sequence[str]) -> OptionsT:
+        """Parse a command line; the script checks what it says."""
+        parser = self.make_parser()
         preset = parser.parse_known_args(list(command))[0].preset if self.presets else None
         if preset is not None:
             parser.set_defaults(**self.presets[preset])

@@ -9,7 +9,7 @@ import typer
 
 from cxc_eccv.cli.delivery import add_command, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Group, Labels, Names, Similarity, names, open_library, split_name
+from cxc_eccv.cli.shared_options import OF_ADVANCED, Group, Labels, Names, Similarity, names, open_library, split_name
 from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ def label_quality(
     ] = None,
     preferences: Annotated[
         Path | None,
-        typer.Option(help="CSV of choices between systems: columns winner and loser, perhaps count."),
+        typer.Option(
+            help="CSV of choices between systems: columns winner and loser, perhaps count.", rich_help_panel=OF_ADVANCED
+        ),
     ] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    split: Annotated[str, typer.Option(metavar="val|test", help="Split whose labels are measured.")] = "test",
     sources: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,12 +49,16 @@ def label_quality(
         list[str] | None,
         typer.Option(
             help="Sources whose labels count as verified by people, comma-separated. Default: your own labels, else "
-            "cxc and eccv."
+            "cxc and eccv.",
+            rich_help_panel=OF_ADVANCED,
         ),
     ] = None,
     queries: Annotated[
         str | None,
-        typer.Option(help="Source whose queries are counted and measured, or all. Default: eccv for counts, else all."),
+        typer.Option(
+            help="Source whose queries are counted and measured, or all. Default: eccv for counts, else all.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:
@@ -60,10 +66,10 @@ def label_quality(
 
     Examples:
     ```sh
-    cxc-eccv label-quality --output worth
-    cxc-eccv label-quality --labels mine.parquet --split val
+    cxc-eccv label-quality --output quality
+    cxc-eccv label-quality --labels matches.csv --split val
     cxc-eccv label-quality clip.npz vilt.npz pcme.npz --project doubts \
-      --output worth
+      --output quality
     ```
 
     Precision and recall are measured on pairs that people were asked about: your own labels, or CxC's ratings. ECCV

@@ -12,6 +12,7 @@ from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import (
     BatchSize,
+    Command,
     DataCommand,
     Device,
     Group,
@@ -132,7 +133,7 @@ def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_si
     return labelled, probabilities, facts | {"seen": seen_by(classifier), "training_data": classifier.training_data}
 
 
-@entailment.command("mean")
+@entailment.command("mean", cls=Command)
 def mean(
     reports: Annotated[
         list[Path],
@@ -220,7 +221,7 @@ def export(
     name: Names = None,
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    split: Annotated[str, typer.Option(metavar="val|test", help="Split of the pairs.")] = "test",
     sample: Annotated[int, typer.Option(help="Number of images, drawn at random from those of all models.")] = 50,
     depth: Annotated[int, typer.Option(help="Top captions of the ranking of each image.")] = 10,
     ask_known: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.named_models import check_model
-from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
+from cxc_eccv.cli.shared_options import OF_ADVANCED, BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.terminal import print_shown, upper_first
@@ -40,7 +40,8 @@ def mine(
     batch_size: BatchSize = 64,
     device: Device = None,
     split: Annotated[
-        str, typer.Option(help="train, restval or val; for Flickr30k flickr30k/train or flickr30k/val.")
+        str,
+        typer.Option(metavar="SPLIT", help="train, restval or val; for Flickr30k flickr30k/train or flickr30k/val."),
     ] = "train",
     top_k: Annotated[int, typer.Option(help="Captions of other images to score for every image.")] = 30,
     labelled: Annotated[
@@ -52,7 +53,10 @@ def mine(
     ] = None,
     labelled_retriever: Annotated[
         Path | None,
-        typer.Option(help="The retriever's file for the split of the labelled pairs, if that is not --split."),
+        typer.Option(
+            help="The retriever's file for the split of the labelled pairs, if that is not --split.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Lowest probability to keep. Default with --labelled: 0.5.")
@@ -62,7 +66,10 @@ def mine(
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs."),
+        typer.Option(
+            help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
 ) -> None:
     r"""Mine weak positives with a retriever and a classifier.

@@ -13,7 +13,7 @@ import typer
 
 from cxc_eccv.cli.delivery import add_command, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Group, Names, Similarity, Thumbnails, open_library, split_name
+from cxc_eccv.cli.shared_options import OF_ADVANCED, Group, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import FileContent, write_texts
@@ -54,13 +54,22 @@ def explain(
         typer.Option(help="Embeddings of altered queries (config adversarial) by the same model."),
     ] = None,
     collection: Annotated[
-        str, typer.Option(help="coco, or visual_genome for a file of query-corpus on that collection.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="coco, or visual_genome for a file of query-corpus on that collection.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = "coco",
-    split: Annotated[str | None, typer.Option(help="val or test. Default: test for coco, else every split.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="val|test", help="Split. Default: test for coco, else every split.")
+    ] = None,
     concepts: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
             help="Annotations for the concepts: coco or visual-genome. Default: those of the collection.",
+            rich_help_panel=OF_ADVANCED,
         ),
     ] = None,
     annotations: Annotations = None,
@@ -69,12 +78,21 @@ def explain(
         typer.Option(help="Show the concepts of a split (all) or of one image (its COCO id), instead of failures."),
     ] = None,
     direction: Annotated[
-        list[str] | None, typer.Option(help="Direction to explain: t2i, i2t or t2t. Repeat for several. Default: all.")
+        list[str] | None,
+        typer.Option(metavar="t2i|i2t|t2t", help="Direction to explain. Repeat for several. Default: all."),
     ] = None,
     size_threshold: Annotated[
-        float, typer.Option(help="Smallest difference in size that counts in SD (T_D); 1 is 100%.")
+        float,
+        typer.Option(
+            help="Smallest difference in size that counts in SD (T_D); 1 is 100%.", rich_help_panel=OF_ADVANCED
+        ),
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the failures that the page shows.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed of the bootstrap, and of the failures that the page shows.", rich_help_panel=OF_ADVANCED
+        ),
+    ] = 0,
     output: Annotated[
         Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
     ] = None,

@@ -12,7 +12,7 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.cli.named_models import check_model
-from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
+from cxc_eccv.cli.shared_options import OF_ADVANCED, BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.writing import FileContent, refuse_unwritable, write_texts
@@ -48,13 +48,17 @@ def query_corpus(
     ] = None,
     summarizer: Annotated[
         str | None,
-        typer.Option(help="T5, Pegasus or BART whose summary of its other captions stands for an image: id or folder."),
+        typer.Option(
+            help="T5, Pegasus or BART whose summary of its other captions stands for an image: id or folder.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     summaries: Annotated[
         Path | None,
         typer.Option(
             help="File of summaries (.jsonl, .csv, .parquet) with image_id, summary and, for several positions, "
-            "query_position; with --summarizer the .jsonl file to keep them in."
+            "query_position; with --summarizer the .jsonl file to keep them in.",
+            rich_help_panel=OF_ADVANCED,
         ),
     ] = None,
     name: Annotated[
@@ -62,15 +66,23 @@ def query_corpus(
     ] = None,
     batch_size: BatchSize = 64,
     device: Device = None,
-    collection: Annotated[str, typer.Option(help="coco, flickr8k, flickr30k or visual_genome.")] = "coco",
+    collection: Annotated[
+        str, typer.Option(metavar="NAME", help="coco, flickr8k, flickr30k or visual_genome.")
+    ] = "coco",
     split: Annotated[
-        str | None, typer.Option(help="train, val or test. Default: test for coco, every split for the others.")
+        str | None,
+        typer.Option(metavar="train|val|test", help="Split. Default: test for coco, every split for the others."),
     ] = None,
     query_position: Annotated[
         str, typer.Option(help="Which caption of an image is the query: 0 to 4, or all, one after the other.")
     ] = "0",
     normalize: Annotated[
-        bool, typer.Option("--normalize", help="Scale every vector to length 1 before averaging those of an image.")
+        bool,
+        typer.Option(
+            "--normalize",
+            help="Scale every vector to length 1 before averaging those of an image.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")

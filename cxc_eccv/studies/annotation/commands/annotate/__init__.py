@@ -13,6 +13,7 @@ from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import (
     DATA,
+    OF_ADVANCED,
     DataCommand,
     Group,
     Labels,
@@ -62,28 +63,41 @@ def propose(
     scheme: Annotated[
         str | None,
         typer.Option(
+            metavar="SCHEME",
             help="Question to people: eccv, cxc or entailment; cxc_images or cxc_captions for pairs of two images or "
-            "two captions. Default: eccv."
+            "two captions. Default: eccv.",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="train|val|test", help="Split of the pairs. Default: test.")
+    ] = None,
     strategy: Annotated[
         str | None,
         typer.Option(
+            metavar="STRATEGY",
             help="eccv, cxc or entailment, as in the papers; disagreement; active; or random. "
-            "Default: eccv; active with --number; cxc for pairs of two images or two captions."
+            "Default: eccv; active with --number; cxc for pairs of two images or two captions.",
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="Top items of a list that are proposed. Default: the strategy's.")
+        int | None,
+        typer.Option(
+            help="Top items of a list that are proposed. Default: the strategy's.", rich_help_panel=OF_ADVANCED
+        ),
     ] = None,
     queries: Annotated[
-        str | None, typer.Option(help="Number of queries to draw: images and captions, as 500,500, or one for both.")
+        str | None,
+        typer.Option(
+            help="Number of queries to draw: images and captions, as 500,500, or one for both.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(help="Only this many images, the first by id, and their captions, for a pilot."),
+        typer.Option(
+            help="Only this many images, the first by id, and their captions: a first try.", rich_help_panel=OF_ADVANCED
+        ),
     ] = None,
     judge: Annotated[
         str | None,
@@ -95,17 +109,30 @@ def propose(
     number: Annotated[
         str | None, typer.Option(help="For active: the number to estimate, such as coco_5k/t2i/recall_at_1.")
     ] = None,
-    size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
+    size: Annotated[
+        int, typer.Option(help="Candidates on a sheet, beside two known pairs.", rich_help_panel=OF_ADVANCED)
+    ] = 18,
     ask_known: Annotated[
-        bool, typer.Option("--ask-known", help="Also ask about pairs that sources call positive.")
+        bool,
+        typer.Option(
+            "--ask-known", help="Also ask about pairs that sources call positive.", rich_help_panel=OF_ADVANCED
+        ),
     ] = False,
     without_reasons: Annotated[
-        bool, typer.Option("--without-reasons", help="Do not ask why a match is not complete.")
+        bool,
+        typer.Option("--without-reasons", help="Do not ask why a match is not complete.", rich_help_panel=OF_ADVANCED),
     ] = False,
     leave_open: Annotated[
-        bool, typer.Option("--leave-open", help="Continue although sheets of the last round have no answer.")
+        bool,
+        typer.Option(
+            "--leave-open",
+            help="Continue although sheets of the last round have no answer.",
+            rich_help_panel=OF_ADVANCED,
+        ),
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of all draws. Default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of all draws. Default: 0.", rich_help_panel=OF_ADVANCED)
+    ] = None,
 ) -> None:
     r"""Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
 
@@ -113,7 +140,7 @@ def propose(
     ```sh
     cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
-    cxc-eccv annotate propose mine clip.npz --number coco_5k/t2i/recall_at_1 \
+    cxc-eccv annotate propose recall clip.npz --number coco_5k/t2i/recall_at_1 \
       --budget 500 --judge judge.parquet
     ```
 
