@@ -1,6 +1,6 @@
 """Bad runs: how a good file is spoilt, the error it must get and words the message must hold.
 
-docs/error_messages.md names each entry.
+docs/error_messages.md explains the message of each entry.
 """
 
 from dataclasses import dataclass, field
