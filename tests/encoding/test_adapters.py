@@ -61,13 +61,6 @@ def test_folder_without_peft_names_the_remedy(base, tmp_path, monkeypatch):
             load_backbone(AutoModel, str(folder))
 
 
-@pytest.mark.parametrize("content", ['{"config": {"architecture": "lora"}}', "[]", "{"])
-def test_adapter_of_another_library_is_refused(content, base, tmp_path):
-    (tmp_path / "base" / "adapter_config.json").write_text(content)
-    with pytest.raises(ModelError, match=r"adapter_config.json (is not of peft|cannot be read)"):
-        load_model(base, device="cpu")
-
-
 def test_folder_and_object_give_merged_vectors(peft, base, tmp_path):
     adapted = add_lora(peft, base)
     alone = tmp_path / "adapter"
@@ -105,29 +98,61 @@ def test_key_knows_scale_and_active_adapter(peft, base):
     assert key(add_lora(peft, base, lora_alpha=16)) == keys[-1]
 
 
-def test_adapter_of_another_model_is_refused(peft, base, tmp_path):
+def write_settings(content):
+    def write(path):
+        path.write_text(content)
+
+    return write
+
+
+def edit_settings(**changes):
+    def edit(path):
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return edit
+
+
+def name_bert_as_base(path):
+    bert = tiny_models.save(tiny_models.bert(), path.with_name("bert"))
+    edit_settings(base_model_name_or_path=str(bert), target_modules=["query"])(path)
+
+
+REFUSED = {
+    "of-another-library": (
+        write_settings('{"config": {"architecture": "lora"}}'),
+        ModelError,
+        "adapter_config.json is not of peft",
+    ),
+    "settings-in-a-list": (write_settings("[]"), ModelError, "adapter_config.json is not of peft"),
+    "broken-settings": (write_settings("{"), ModelError, "adapter_config.json cannot be read"),
+    "base-not-named": (
+        edit_settings(base_model_name_or_path=None),
+        ModelError,
+        "names no base_model_name_or_path",
+    ),
+    "base-absent": (
+        edit_settings(base_model_name_or_path="org/absent"),
+        ModelError,
+        "org/absent: no model",
+    ),
+    "of-another-model": (
+        name_bert_as_base,
+        CheckpointMismatch,
+        "adapter does not fit BertModel: it lacks weights, the first: encoder",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_adapter_that_cannot_be_applied_is_refused(peft, base, tmp_path, fault):
+    spoil, error, message = REFUSED[fault]
     add_lora(peft, base).save_pretrained(tmp_path / "adapter")
-    settings = json.loads((tmp_path / "adapter/adapter_config.json").read_text())
-    bert = str(tiny_models.save(tiny_models.bert(), tmp_path / "bert"))
-    settings |= {"base_model_name_or_path": bert, "target_modules": ["query"]}
-    (tmp_path / "adapter/adapter_config.json").write_text(json.dumps(settings))
-    with pytest.raises(
-        CheckpointMismatch, match="adapter does not fit BertModel: it lacks weights, the first: encoder"
-    ):
+    spoil(tmp_path / "adapter" / "adapter_config.json")
+    with pytest.raises(error, match=message):
         load_model(tmp_path / "adapter", device="cpu")
 
 
-@pytest.mark.parametrize("name", [None, "org/absent"])
-def test_missing_base_is_named(name, peft, base, tmp_path):
-    add_lora(peft, base).save_pretrained(tmp_path / "adapter")
-    path = tmp_path / "adapter/adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"base_model_name_or_path": name}))
-    message = "names no base_model_name_or_path" if name is None else "org/absent: no model"
-    with pytest.raises(ModelError, match=message):
-        load_model(tmp_path / "adapter", device="cpu")
-
-
-def test_learned_prompts_are_refused(peft, base):
+def test_learned_prompts_are_refused(peft):
     bert = tiny_models.bert()[0]
     config = peft.PromptTuningConfig(task_type="FEATURE_EXTRACTION", num_virtual_tokens=2)
     with pytest.raises(ModelError, match="has learned prompts, which only its own forward adds"):

@@ -39,49 +39,71 @@ def rewrite(path, **entries):
     path.write_text(json.dumps(content | entries))
 
 
-@pytest.mark.parametrize(
-    ("model_type", "modules", "message"),
-    [
-        ("SparseEncoder", [TRANSFORMER, SPLADE], SPARSE),
-        ("MultiVectorEncoder", [TRANSFORMER], LATE),
-        ("ColBERT", [TRANSFORMER, PYLATE], LATE),
-        ("CrossEncoder", [TRANSFORMER], PAIRS),
-        ("NextEncoder", [TRANSFORMER], "is a NextEncoder of sentence-transformers, not a SentenceTransformer"),
-        (None, [TRANSFORMER, SPLADE], SPARSE),
-        (None, [TRANSFORMER, PYLATE], LATE),
-    ],
-)
-def test_sentence_family_is_refused(model_type, modules, message, folder):
-    (folder / "modules.json").write_text(json.dumps(modules))
-    rewrite(folder / "config_sentence_transformers.json", **({} if model_type is None else {"model_type": model_type}))
-    with pytest.raises(ModelError, match=f"my-model {message}"):
+def save_modules(model_type, *modules):
+    """As sentence-transformers saves a model of these modules; without a type, as its first versions did."""
+
+    def save(folder):
+        (folder / "modules.json").write_text(json.dumps(modules))
+        entries = {} if model_type is None else {"model_type": model_type}
+        rewrite(folder / "config_sentence_transformers.json", **entries)
+
+    return save
+
+
+def name_architecture(architecture):
+    """The name alone, as no weights are read before."""
+
+    def name(folder):
+        rewrite(folder / "config.json", architectures=[architecture])
+        (folder / "model.safetensors").unlink()
+
+    return name
+
+
+def tag_masked_language_model(tag):
+    def write_tag(folder):
+        rewrite(folder / "config.json", architectures=["BertForMaskedLM"])
+        (folder / "README.md").write_text(f"---\ntags:\n- {tag}\n---\n")
+
+    return write_tag
+
+
+FAMILIES = {
+    "sparse": (save_modules("SparseEncoder", TRANSFORMER, SPLADE), f"my-model {SPARSE}"),
+    "sparse-by-module": (save_modules(None, TRANSFORMER, SPLADE), f"my-model {SPARSE}"),
+    "sparse-by-tag-splade": (tag_masked_language_model("splade"), SPARSE),
+    "sparse-by-tag-sparse-encoder": (tag_masked_language_model("sparse-encoder"), SPARSE),
+    "many-vectors": (save_modules("MultiVectorEncoder", TRANSFORMER), f"my-model {LATE}"),
+    "colbert-of-pylate": (save_modules("ColBERT", TRANSFORMER, PYLATE), f"my-model {LATE}"),
+    "colbert-by-module": (save_modules(None, TRANSFORMER, PYLATE), f"my-model {LATE}"),
+    "colbert": (name_architecture("HF_ColBERT"), rf"my-model \(HF_ColBERT\) {LATE}"),
+    "colbert-alone": (name_architecture("ColBERT"), rf"my-model \(ColBERT\) {LATE}"),
+    "colpali": (name_architecture("ColPaliForRetrieval"), rf"my-model \(ColPaliForRetrieval\) {LATE}"),
+    "cross-encoder": (save_modules("CrossEncoder", TRANSFORMER), f"my-model {PAIRS}"),
+    "classifier": (
+        name_architecture("BertForSequenceClassification"),
+        rf"my-model \(BertForSequenceClassification\) {PAIRS}",
+    ),
+    "unknown-encoder": (
+        save_modules("NextEncoder", TRANSFORMER),
+        "my-model is a NextEncoder of sentence-transformers, not a SentenceTransformer",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family_without_vectors_is_refused(folder, family):
+    spoil, message = FAMILIES[family]
+    spoil(folder)
+    with pytest.raises(ModelError, match=message):
         text_encoder(folder, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("architecture", "message"),
-    [
-        ("BertForSequenceClassification", PAIRS),
-        ("HF_ColBERT", LATE),
-        ("ColBERT", LATE),
-        ("ColPaliForRetrieval", LATE),
-    ],
-)
 @pytest.mark.parametrize("command", ["evaluate", "sts"])
-def test_architecture_is_refused_by_commands(command, architecture, message, folder, run_on_sample):
-    rewrite(folder / "config.json", architectures=[architecture])
-    (folder / "model.safetensors").unlink()  # no weights are read before
+def test_commands_refuse_a_classifier(command, folder, run_on_sample):
+    name_architecture("BertForSequenceClassification")(folder)
     printed = run_on_sample(command, "--model", folder, status=2).err
-    assert f"my-model ({architecture}) " in printed
-    assert message in printed
-
-
-@pytest.mark.parametrize("tag", ["splade", "sparse-encoder"])
-def test_masked_language_model_of_splade_is_refused(tag, folder):
-    rewrite(folder / "config.json", architectures=["BertForMaskedLM"])
-    (folder / "README.md").write_text(f"---\ntags:\n- {tag}\n---\n")
-    with pytest.raises(ModelError, match=SPARSE):
-        text_encoder(folder, device="cpu")
+    assert f"my-model (BertForSequenceClassification) {PAIRS}" in printed
 
 
 def test_other_masked_language_model_is_pooled(folder):
@@ -115,14 +137,18 @@ def test_generative_model_is_refused_in_one_sentence(by_name, tmp_path, monkeypa
     assert not list((tmp_path / "cache").rglob("*.parts"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        (transformers.BertForSequenceClassification, f"^BertForSequenceClassification .*{PAIRS}"),
-        (transformers.BertForMaskedLM, "MaskedLMOutput, which has no last hidden states to pool; .*model.base_model"),
-    ],
-)
-def test_loaded_model_with_another_head_is_refused(kind, message):
+LOADED = {
+    "classifier": (transformers.BertForSequenceClassification, f"^BertForSequenceClassification .*{PAIRS}"),
+    "masked-language-model": (
+        transformers.BertForMaskedLM,
+        "MaskedLMOutput, which has no last hidden states to pool; .*model.base_model",
+    ),
+}
+
+
+@pytest.mark.parametrize("head", LOADED)
+def test_loaded_model_with_another_head_is_refused(head):
+    kind, message = LOADED[head]
     model = kind(tiny_models.bert_config()).eval()
     with pytest.raises(ModelError, match=message):
         text_encoder(model, processor=tiny_models.bert_tokenizer())(["a dog"])

@@ -34,8 +34,6 @@ def test_run_is_named_by_option_or_model(tmp_path):
     assert (load_run(tmp_path / "run.npz").model, record_of(tmp_path / "run.npz")["name"]) == ("BERT, ours",) * 2
     model, tokenizer, _ = tiny_models.bert()
     assert encode(model, captions=CAPTIONS, processor=tokenizer, progress=False).model == "BertModel"
-    with pytest.raises(InvalidOption, match="the model's name is ' '; give one line of text"):
-        load_model(folder, name=" ")
 
 
 SCRIPT = """
@@ -80,13 +78,6 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path, warm_python):
         vectors = load_run(tmp_path / f"{revision}.npz").captions.vectors
         np.testing.assert_allclose(vectors, expected[name], rtol=1e-5, atol=1e-5)
         assert record_of(tmp_path / f"{revision}.npz")["encoding"].get("revision") == revision
-
-
-def test_revision_is_refused_without_a_hub_model(tmp_path):
-    parts = tiny_models.bert()
-    for model in (tiny_models.save(parts, tmp_path / "bert"), parts[0]):
-        with pytest.raises(InvalidOption, match="revision 'v2': only models on the Hub have revisions"):
-            load_model(model, revision="v2")
 
 
 THEIRS = """
@@ -156,12 +147,6 @@ def test_a_prompt_stands_around_every_caption(tmp_path):
     assert "prompts" not in record_of(output)["encoding"]
 
 
-@pytest.mark.parametrize("prompt", ["a photo of", "", "{} and {}", 7])
-def test_a_prompt_says_where_the_caption_goes(prompt):
-    with pytest.raises(InvalidOption, match=r"write \{\} once, for the caption"):
-        load_model(tiny_models.bert()[0], caption_prompt=prompt)
-
-
 def test_prompt_counts_among_the_truncated_tokens():
     model, tokenizer, _ = tiny_models.bert()
     loaded = load_model(model, processor=tokenizer, caption_prompt="a the {}")
@@ -215,14 +200,47 @@ def test_prompts_of_sentence_transformers_models_are_used(st_clip, tmp_path):
     run = encode(load_model(st_clip, caption_prompt="{} on street"), **options)
     spoken = [f"{text} on street" for text in tiny_models.TEXTS]
     np.testing.assert_allclose(run.captions.vectors, st_clip.encode(spoken, prompt=""), rtol=1e-4, atol=1e-5)
-    with pytest.raises(InvalidOption, match=r"caption prompt 'passage'.* or name a prompt of the model: .*query"):
-        load_model(st_clip, caption_prompt="passage")
 
 
-def test_image_prompt_needs_a_model_that_reads_one(st_clip):
-    for model in (st_clip, tiny_models.clip()[0]):
-        with pytest.raises(InvalidOption, match=r"image prompt 'describe': .* reads no text with an image"):
-            load_model(model, image_prompt="describe")
+def save_bert(folder):
+    return tiny_models.save(tiny_models.bert(), folder / "bert")
+
+
+def load_sentence_model(folder):
+    st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    return st.SentenceTransformer(str(save_bert(folder)), device="cpu", prompts={"query": "find "})
+
+
+NO_HUB = "revision 'v2': only models on the Hub have revisions"
+NO_PLACE = r"write \{\} once, for the caption"
+NO_TEXT = r"image prompt 'describe': .* reads no text with an image"
+PREPARED = "lowercase: a sentence-transformers model prepares texts itself; leave it out"
+
+REFUSED = {
+    "blank-name": (save_bert, {"name": " "}, "the model's name is ' '; give one line of text"),
+    "revision-of-a-folder": (save_bert, {"revision": "v2"}, NO_HUB),
+    "revision-of-a-loaded-model": (lambda _: tiny_models.bert()[0], {"revision": "v2"}, NO_HUB),
+    "prompt-without-the-caption": (save_bert, {"caption_prompt": "a photo of"}, NO_PLACE),
+    "empty-prompt": (save_bert, {"caption_prompt": ""}, NO_PLACE),
+    "prompt-with-the-caption-twice": (save_bert, {"caption_prompt": "{} and {}"}, NO_PLACE),
+    "number-as-prompt": (save_bert, {"caption_prompt": 7}, NO_PLACE),
+    "prompt-that-was-not-saved": (
+        load_sentence_model,
+        {"caption_prompt": "passage"},
+        "caption prompt 'passage'.* or name a prompt of the model: .*query",
+    ),
+    "image-prompt-of-a-dual-encoder": (lambda _: tiny_models.clip()[0], {"image_prompt": "describe"}, NO_TEXT),
+    "image-prompt-of-a-sentence-model": (load_sentence_model, {"image_prompt": "describe"}, NO_TEXT),
+    "lower-case-in-a-sentence-model": (load_sentence_model, {"lowercase": True}, PREPARED),
+    "capitals-in-a-sentence-model": (load_sentence_model, {"lowercase": False}, PREPARED),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_option_that_does_not_fit_is_refused(tmp_path, fault):
+    make, options, message = REFUSED[fault]
+    with pytest.raises(InvalidOption, match=message):
+        load_model(make(tmp_path), device="cpu", **options)
 
 
 class SeesPrompts:

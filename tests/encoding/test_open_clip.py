@@ -85,14 +85,6 @@ def test_wrapped_safetensors_give_their_vectors(stand_in, tmp_path):
     np.testing.assert_allclose(run.images.vectors, expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod."])
-def test_missing_weights_are_named(prefix, stand_in, tmp_path):
-    weights = {f"{prefix}{name}": tensor for name, tensor in stand_in.Model().state_dict().items() if "pixels" in name}
-    torch.save({"state_dict": weights}, tmp_path / "part.pt")
-    with pytest.raises(ModelError, match=r'part.pt: open_clip cannot load it(.|\n)*Missing key.*"words.weight"'):
-        load_model(f"open_clip:Tiny-16={tmp_path}/part.pt", device="cpu")
-
-
 def test_a_name_and_a_tag(stand_in):
     names = ("laion", "openai")
     vectors = [text_encoder(f"open_clip:Tiny-16/{tag}", device="cpu")(TEXTS) for tag in names]
@@ -108,26 +100,55 @@ def test_a_name_and_a_tag(stand_in):
     np.testing.assert_array_equal(*runs)
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "error", "message"),
-    [
-        ("open_clip:Tiny-16/opena", {}, ModelError, r"open_clip:Tiny-16/opena: open_clip cannot load it \("),
-        ("open_clip:Tiny-16", {}, ModelError, r"open_clip:Tiny-16: open_clip cannot load it \("),
-        ("open_clip:Tiny-16=nowhere.pt", {}, ModelError, r"nowhere.pt: open_clip cannot load it \("),
-        ("open_clip:Tiny-16/openai", {"revision": "v1"}, InvalidOption, "the newest revision, its tokenizer"),
-        ("open_clip:Tiny-16/openai", {"trust_remote_code": True}, InvalidOption, "leave out revision, trust_remote"),
-        ("open_clip:Tiny-16/openai", {"lowercase": True}, InvalidOption, "model of open_clip prepares texts itself"),
-    ],
-)
-def test_what_does_not_fit_is_one_message(source, options, error, message, stand_in):
-    with pytest.raises(error, match=message):
-        load_model(source, device="cpu", **options)
+def save_part(prefix):
+    """A checkpoint that lacks the weights of texts."""
+
+    def save(path):
+        weights = open_clip_stand_in.Model().state_dict().items()
+        part = {f"{prefix}{name}": tensor for name, tensor in weights if "pixels" in name}
+        torch.save({"state_dict": part}, path / "part.pt")
+
+    return save
 
 
-def test_damaged_weights_are_one_message(stand_in, folder):
-    (folder / "open_clip_model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(ModelError, match=r"my-clip: open_clip cannot load it \("):
-        load_model(folder)
+def damage_weights(path):
+    (path / "open_clip_model.safetensors").write_bytes(b"no weights")
+
+
+MISSING = r'part.pt: open_clip cannot load it(.|\n)*Missing key.*"words.weight"'
+
+UNLOADABLE = {
+    "unknown-tag": ("open_clip:Tiny-16/opena", None, r"^open_clip:Tiny-16/opena: open_clip cannot load it \("),
+    "no-tag": ("open_clip:Tiny-16", None, r"^open_clip:Tiny-16: open_clip cannot load it \("),
+    "no-such-file": ("open_clip:Tiny-16=nowhere.pt", None, r"nowhere.pt: open_clip cannot load it \("),
+    "damaged-weights": ("{folder}", damage_weights, r"my-clip: open_clip cannot load it \("),
+    "weights-missing": ("open_clip:Tiny-16={folder}/part.pt", save_part(""), MISSING),
+    "weights-missing-in-parallel": ("open_clip:Tiny-16={folder}/part.pt", save_part("module."), MISSING),
+    "weights-missing-compiled": ("open_clip:Tiny-16={folder}/part.pt", save_part("_orig_mod."), MISSING),
+}
+
+
+@pytest.mark.parametrize("fault", UNLOADABLE)
+def test_model_that_open_clip_cannot_load_is_refused(stand_in, folder, fault):
+    source, spoil, message = UNLOADABLE[fault]
+    if spoil is not None:
+        spoil(folder)
+    with pytest.raises(ModelError, match=message):
+        load_model(source.format(folder=folder), device="cpu")
+
+
+REFUSED_OPTIONS = {
+    "revision": ({"revision": "v1"}, "the newest revision, its tokenizer"),
+    "trusted-code": ({"trust_remote_code": True}, "leave out revision, trust_remote"),
+    "lower-case": ({"lowercase": True}, "model of open_clip prepares texts itself"),
+}
+
+
+@pytest.mark.parametrize("option", REFUSED_OPTIONS)
+def test_option_that_open_clip_decides_is_refused(stand_in, option):
+    options, message = REFUSED_OPTIONS[option]
+    with pytest.raises(InvalidOption, match=message):
+        load_model("open_clip:Tiny-16/openai", device="cpu", **options)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch, folder):
