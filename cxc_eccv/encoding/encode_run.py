@@ -213,8 +213,10 @@ class _Work:
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
             key = "" if path is None else self.key
             for side in self._sides:
+                # Said with the first side, of all: the run holds them together.
+                n_items = sum(each.ids.size for each in self._sides) if side is self._sides[0] else None
                 vectors[side.name], all_notes[side.name] = encode_side(
-                    side, path, processes, key=key, progress=progress
+                    side, path, processes, key=key, progress=progress, n_items=n_items
                 )
             run = None
             if path is None or not processes.rank:

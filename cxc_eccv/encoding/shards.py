@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
 
+from cxc_eccv.encoding.memory import warn_of_memory
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.runs.embeddings import read_npz, write_npz
@@ -160,7 +161,14 @@ def encode_side(
 
 @overload
 def encode_side(
-    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = ...
+    side: Side,
+    output: Path | None,
+    processes: Processes,
+    *,
+    key: str,
+    progress: bool,
+    verb: str = ...,
+    n_items: int | None = ...,
 ) -> tuple[Embeddings | None, Notes]: ...
 
 
@@ -173,11 +181,13 @@ def encode_side(
     progress: bool,
     verb: str = "encoding",
     everywhere: bool = False,
+    n_items: int | None = None,
 ) -> tuple[Embeddings | None, Notes]:
     """The vectors of a side and notes about its items; process i modulo their number encodes shard i.
 
     With an ``output`` the first process joins the shards, and the others have no vectors unless they are wanted
-    ``everywhere``. Without it all processes have them.
+    ``everywhere``. Without it all processes have them. ``n_items`` counts the items of all sides of the run; the first
+    process says if they fill the memory.
     """
     store = None if output is None else FolderStore(parts_folder(output), side.name)
     size = side.shard_size
@@ -199,6 +209,8 @@ def encode_side(
     with tqdm(total=sum(part.stop - part.start for part in mine.values()), initial=done, **options) as bar:
         bar.set_description(f"{verb} {side.name}")
         for part, shard in zip(missing, side.shards(missing), strict=True):
+            if n_items is not None and part is missing[0] and not processes.rank:
+                warn_of_memory(n_items, shard.vectors.shape[-1])
             if store is None:
                 shards[part.start] = shard
             else:
