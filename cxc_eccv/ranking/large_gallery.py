@@ -32,7 +32,7 @@ from cxc_eccv.ranking.tiles import DeviceTile, HostTile, Tile
 from cxc_eccv.runs.embeddings import read_npz, write_npz
 from cxc_eccv.runs.run import SIMILARITIES, read_entry
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
-from cxc_eccv.types.ids import check_vector_type
+from cxc_eccv.types.ids import check_vector_type, check_whole
 from cxc_eccv.writing import replaced_file
 
 TILE_WIDTH = 8192
@@ -113,18 +113,22 @@ class LargeGallery:
         """The number of gallery items, N."""
         return self._merged.gallery_ids.size
 
-    def count(self, ids: IntArray, vectors: NDArray[Any]) -> ShardCounts:
+    def count(self, ids: IntArray, vectors: NDArray[Any], *, threads: int | None = None) -> ShardCounts:
         """Count a shard of the gallery.
 
         Args:
             ids: (C,) gallery ids.
             vectors: (C, D) float16, float32 or float64, in memory or memory-mapped; read tile by tile.
+            threads: as many processors as an engine gives to this task; None for all that are available, at most 16.
 
         Raises:
+            InvalidOption: ``threads`` is below 1.
             DataError: an id is not in the gallery, or occurs twice.
             MalformedRun: wrong shapes or types, NaN or infinite values, values too large or too small for float32, a
                 zero vector under ``cosine``, or a positive with another vector than ``positives`` has.
         """
+        if threads is not None:
+            check_whole("threads", threads)
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[find_positions(ids, self._merged.gallery_ids)[0]]
         rows_of_positives, present = find_positions(self._item_ids, ids)
@@ -135,7 +139,7 @@ class LargeGallery:
         with ExitStack() as stack:
             stack.enter_context(one_blas_thread())
             make_tile: Callable[[NDArray[np.float32]], Tile] = partial(HostTile, self._rows)
-            threads = workers()
+            threads = threads or workers()
             if self._device is not None:
                 torch = torch_on(self._device)
                 stack.enter_context(full_precision(torch, self._device))

@@ -24,6 +24,8 @@ NOT_RUN = {
     "pip install": "installs",
     "export ": "sets what the workplace has set",
     "python examples/train_pytorch.py": "is a block of docs/training.md, as test_examples.py holds",
+    "python examples/rank_on_ray.py": "needs Ray; test_ray_examples.py runs it on two workers",
+    "python examples/encode_on_ray.py": "likewise",
     "python tools/": "changes or checks the repository itself; tools/check.py runs it",
     ".venv/bin/python tools/": "changes or checks the repository itself",
     "pytest": "runs the tests",

@@ -16,10 +16,13 @@ SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 WITH_MODELS = ("judge_with_a_vlm.py", "judge_with_an_api.py", "train_pytorch.py")
 """Run in tests/studies/entailment/test_judge_examples.py, the last one as a block of docs/training.md."""
 
+ON_RAY = ("encode_on_ray.py", "rank_on_ray.py")
+"""Run in test_ray_examples.py, where Ray is installed."""
+
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example_script_runs_and_is_cited(name):
-    assert name in WITH_MODELS or run_example(f"examples/{name}")
+    assert name in (*WITH_MODELS, *ON_RAY) or run_example(f"examples/{name}")
     assert f"python examples/{name}" in TEXT
     assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
 
