@@ -75,7 +75,9 @@ def make_report(
         reasons |= each.reasons
     table = per_query_table(shown) if plan.request.per_query else None
     provenance = describe_evaluation(plan, scored, ranker)
-    report = Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
+    bins = {each.part.key: each.rating_bins for each in scored if each.rating_bins}
+    results = tuple(row.result for row in shown)
+    report = Report(results, reasons, provenance, table, doubts=doubts, similarity_by_rating=bins)
     if ranker is None:
         return report
     _refuse_empty_tasks(report, plan.request.tasks)

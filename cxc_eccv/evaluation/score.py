@@ -21,7 +21,7 @@ from cxc_eccv.metrics.kinds import RatedMetric, Spec, Variant
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
-from cxc_eccv.types import Bounds, FloatArray, IntArray, Result
+from cxc_eccv.types import Bounds, FloatArray, IntArray, RatingBin, Result
 from cxc_eccv.types.result import SPREAD
 
 
@@ -33,6 +33,7 @@ class ScoredPart:
     rows: Sequence[ScoredMetric]
     reasons: Mapping[str, str]
     n_classified: int = 0  # pairs that a classifier labelled
+    rating_bins: tuple[RatingBin, ...] = ()  # similarities of rated pairs by rating
 
     @property
     def shown(self) -> list[ScoredMetric]:
@@ -86,7 +87,8 @@ class Scorer:
                     reasons[f"{label} bounds"] = reason
         rows = [self._with_interval(row) for row in self._resample(part, rows)]
         n_classified = sum(each.n_classified for each in judged.values())
-        return ScoredPart(part, rows, _keep_shown(part, reasons), n_classified)
+        rating_bins = tuple(chain.from_iterable(each.bin_by_rating() for each in measured_part.results))
+        return ScoredPart(part, rows, _keep_shown(part, reasons), n_classified, rating_bins)
 
     def score_whole(self, whole: PlannedPart, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""

@@ -12,6 +12,7 @@ from cxc_eccv.report.best_ranks import COCO
 from cxc_eccv.report.charts import LABELS, Segment, Verdicts, finding, line_chart, segments, span
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.query_cards import find_shown_files
+from cxc_eccv.report.rating_plot import draw_ratings, rating_table
 from cxc_eccv.report.score_tables import (
     NOTHING,
     caution_lines,
@@ -35,6 +36,7 @@ SECTIONS = (
     Section("scores", "Scores"),
     Section("curves", "Recall over k"),
     Section("ranks", "Ranks of the best positives", name="Ranks"),
+    Section("ratings", "Similarity by rating"),
     Section("labels", "Where the labels disagree", name="Label disagreement"),
     Section("examples", "Queries and what they retrieve", name="Queries"),
     Section("caveats", "Ties, coverage, and tasks that were not scored", name="Ties and coverage"),
@@ -55,7 +57,13 @@ LEGENDS = (
 
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
     """The report as HTML; everything from the data is escaped."""
-    absent = {"curves": not page.panels, "ranks": not page.panels, "labels": not page.verdicts}
+    ratings = draw_ratings(page.report)
+    absent = {
+        "curves": not page.panels,
+        "ranks": not page.panels,
+        "ratings": ratings is None,
+        "labels": not page.verdicts,
+    }
     content = {
         "title": page.name or TITLE,
         "data": page.data,
@@ -66,6 +74,8 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         "directions": list(dict.fromkeys(curve.direction for curves in page.panels.values() for curve in curves)),
         "curve_table": curve_table(page),
         "rank_table": rank_table(page),
+        "rating_chart": ratings,
+        "rating_table": rating_table(page.report),
         "images": images,
         "missing": [] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
         "ties_page": wording.find_ties_page(),
@@ -117,6 +127,10 @@ def render_markdown(page: Page) -> str:
     ]
     if page.panels:
         blocks.append(f"## Recall over k\n\n{tables_to_markdown([curve_table(page), rank_table(page)])}")
+    if page.report.similarity_by_rating:
+        blocks.append(
+            f"## Similarity by rating\n\n{tables_to_markdown([replace(rating_table(page.report), title='')])}"
+        )
     verdicts = [
         replace(table := verdict_table(direction, rows), notes=[finding(rows[0]), *table.notes])
         for direction, rows in page.verdicts.items()

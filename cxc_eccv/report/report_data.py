@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.terminal import visible
-from cxc_eccv.types import Result
+from cxc_eccv.types import RatingBin, Result
 from cxc_eccv.types.json_records import from_json, make_shape, to_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.scores import Scores
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 REPORT_SCHEMA = 1
 
+SIMILARITY_BY_RATING = "similarity_by_rating"
+"""Key of an entry that only reports with rated pairs have."""
+
 REPORT_SHAPE: Mapping[str, Shape] = {
     "results": [make_shape(Result)],
     "skipped": Each(TEXT),
     "doubts": Each(TEXT),
     "provenance": make_shape(Provenance),
 }
+BINS_SHAPE = Each([make_shape(RatingBin)])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,6 +48,8 @@ class ReportData:
             in a task without folds.
         examples: chosen queries with their top items, or None unless evaluated with ``per_query=True``.
         doubts: name to sentence of what makes the numbers suspect, which every form of the report shows first.
+        similarity_by_rating: task/part to the quartiles of the model's similarities in each range of ratings, for
+            the rated pairs of CxC that were scored.
     """
 
     results: tuple[Result, ...]
@@ -52,6 +58,7 @@ class ReportData:
     per_query: pa.Table | None = None
     examples: pa.Table | None = field(default=None, compare=False)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    similarity_by_rating: Mapping[str, tuple[RatingBin, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -206,12 +213,14 @@ class ReportData:
         return {f"bounds_{name}": name for name in OF_BOUNDS} if bounded else {}
 
     def record(self) -> dict[str, object]:
-        """Schema, doubts, scores by key, all results, skipped tasks, provenance."""
+        """Schema, doubts, scores by key, all results, similarities by rating if there are some, skipped, provenance."""
+        binned = {part: [to_json(each) for each in bins] for part, bins in self.similarity_by_rating.items()}
         return {
             "schema": REPORT_SCHEMA,
             "doubts": dict(self.doubts),
             "scores": self.scores,
             "results": [{"key": result.key, **to_json(result)} for result in self.results],
+            **({SIMILARITY_BY_RATING: binned} if binned else {}),
             "skipped": dict(self.skipped),
             "provenance": to_json(self.provenance),
         }
@@ -228,11 +237,14 @@ class ReportData:
             if not isinstance(content, dict) or content.get("schema") != REPORT_SCHEMA:
                 raise DataError(f"not a report.json of schema {REPORT_SCHEMA}")
             check_shape(content, REPORT_SHAPE)
+            binned = content.get(SIMILARITY_BY_RATING, {})
+            check_shape(binned, BINS_SHAPE, SIMILARITY_BY_RATING)
             results = tuple(from_json(Result, entry) for entry in content["results"])
         except ValueError as error:
             raise DataError(f"not a report.json of schema {REPORT_SCHEMA} ({error})") from None
         provenance = from_json(Provenance, content["provenance"])
-        return cls(results, content["skipped"], provenance, doubts=content["doubts"])
+        bins = {part: tuple(from_json(RatingBin, each) for each in entries) for part, entries in binned.items()}
+        return cls(results, content["skipped"], provenance, doubts=content["doubts"], similarity_by_rating=bins)
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})

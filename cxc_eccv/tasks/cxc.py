@@ -6,6 +6,9 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, RatedPairs
 
+HALF_POINTS = tuple(half / 2 for half in range(11))
+"""Ends of the ranges of ratings, from 0 to 5."""
+
 
 def _read_rated(split: Split, direction: str) -> RatedPairs:
     return rated_pairs(split, RATING_KIND[direction])
@@ -23,9 +26,9 @@ TASK = Task(
     ),
     parts=(
         *(Part(direction, ranks=merged_qrels, ratings=cxc_ratings) for direction in DIRECTIONS),
-        Part("sts", direction="t2t", rated=_read_rated),
-        Part("sis", direction="i2i", rated=_read_rated),
-        Part("sits", direction="i2t", rated=_read_rated),
+        Part("sts", direction="t2t", rated=_read_rated, rating_edges=HALF_POINTS),
+        Part("sis", direction="i2i", rated=_read_rated, rating_edges=HALF_POINTS),
+        Part("sits", direction="i2t", rated=_read_rated, rating_edges=HALF_POINTS),
     ),
     splits=("validation", "test"),
     metrics=("recall_at_k", "median_rank", "bootstrap_spearman"),

@@ -41,6 +41,7 @@ class Part:
         verdicts: judged items, negatives too, with verdicts as gains.
         ratings: judged items with ratings as gains.
         degrees: judged items with degrees from 0 to 1 as gains.
+        rating_edges: ends of the ranges of ratings by which reports show similarities of rated pairs; none if empty.
 
     Example:
         >>> from cxc_eccv.tasks.cxc import TASK
@@ -58,6 +59,7 @@ class Part:
     verdicts: JudgmentsOf | None = None
     ratings: JudgmentsOf | None = None
     degrees: JudgmentsOf | None = None
+    rating_edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "direction", self.direction or self.name)

@@ -23,6 +23,7 @@ from cxc_eccv.types.judgments import (
     look_up_gains,
     other_side,
 )
+from cxc_eccv.types.rating_bin import RatingBin
 from cxc_eccv.types.result import Bounds, Result
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Judgments",
     "PositiveRanks",
     "RatedPairs",
+    "RatingBin",
     "Result",
     "TopK",
     "check_values",

@@ -247,7 +247,7 @@ def test_bars_cover_the_ranks_of_their_intervals(open_page, comparison):
     assert page.evaluate(bars) == [[row.low - 1, row.high] for row in comparison.ranks]
 
 
-@pytest.mark.parametrize(("name", "n_charts"), [("published", 1), ("comparison", 1)])
+@pytest.mark.parametrize(("name", "n_charts"), [("published", 1), ("comparison", 1), ("report", 1)])
 def test_drawn_charts_hold_their_texts(open_page, pages, name, n_charts):
     """One of two sizes is shown; no text leaves it, none covers another, and all are large enough to read."""
     measure = """() => [...document.querySelectorAll('svg.drawing')].filter((one) => one.checkVisibility())

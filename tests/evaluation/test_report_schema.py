@@ -12,7 +12,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.types import Bounds, Result
+from cxc_eccv.types import Bounds, RatingBin, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
@@ -42,7 +42,9 @@ RESULTS = (
     Result("eccv_caption", "i2t", "map_at_r", 0.3, 1261, coverage=0.5),
     Result("coco_5k", "t2i", "median_rank", 2.0, 25000),
 )
-CONTENT = json.loads(Report(RESULTS, {"cxc": "no images"}, from_json(Provenance, FACTS)).to_json())
+BINS = {"cxc/sts": (RatingBin(0.0, 0.5, 3, 0.1, 0.2, 0.3), RatingBin(0.5, 1.0, 1, 0.4, 0.4, 0.4))}
+REPORT = Report(RESULTS, {"cxc": "no images"}, from_json(Provenance, FACTS), similarity_by_rating=BINS)
+CONTENT = json.loads(REPORT.to_json())
 STRANGE = [
     None,
     True,

@@ -8,9 +8,11 @@ import pytest
 from PIL import Image
 
 from cxc_eccv.errors import ExtraMissing, InvalidOption
-from cxc_eccv.presentation.axes import make_axis
+from cxc_eccv.presentation import quartile_plot
+from cxc_eccv.presentation.axes import make_axis, make_axis_of_any_scale
 from cxc_eccv.presentation.dot_plot import DotPlot, PlottedValue
 from cxc_eccv.presentation.drawing import check_chart_file
+from cxc_eccv.presentation.quartile_plot import Panel, QuartilePlot, Quartiles
 from cxc_eccv.presentation.scatter import NARROW, WIDE, Point, Scatter
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -108,6 +110,78 @@ def test_axis_holds_all_values_between_round_ticks(values, most_ticks):
     assert max(values) <= ticks[-1]
     assert 2 <= len(ticks) <= most_ticks
     assert (axis.place(ticks[0]), axis.place(ticks[-1])) == (10, 90)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0],
+        [0.31, 0.31],
+        [-0.3, 0.31],
+        [1e-9, 4e-9],
+        [2.5e11, -3e11],
+        [27.12, 27.13],
+        [1e11, 1e11 + 1e-3],
+        [5e-324, 0],
+    ],
+)
+@pytest.mark.parametrize("most_ticks", [5, 8])
+def test_axis_of_any_scale_holds_all_values(values, most_ticks):
+    """Zero is a tick where values lie on both sides, and not nearly zero."""
+    axis = make_axis_of_any_scale(values, 10, 90, most_ticks=most_ticks)
+    ticks = axis.ticks()
+    room = 1e-9 * max(map(abs, values))
+    assert ticks[0] <= min(values) + room
+    assert max(values) - room <= ticks[-1]
+    assert 2 <= len(ticks) <= most_ticks
+    assert (axis.place(ticks[0]), axis.place(ticks[-1])) == (10, 90)
+    assert (0 in ticks) == (ticks[0] <= 0 <= ticks[-1])
+
+
+QUARTILES = (
+    Panel("first", "Spearman 0.5", (Quartiles(0, 0.5, 1200, 0.12, 0.2, 0.31), Quartiles(4.5, 5, 3, 0.4, 0.4, 0.45))),
+    Panel("second", "", (Quartiles(1, 1.5, 7, -31.0, -2.5, 18.0),)),
+)
+
+
+@pytest.mark.parametrize("width", [quartile_plot.WIDE, quartile_plot.NARROW])
+def test_quartiles_lie_where_the_axes_say(width):
+    """Each panel has its scale, read from the numbers between its top and its bottom at its left."""
+    drawing = QuartilePlot("A title", "rating", "similarity", QUARTILES).draw(width)
+    halves = [line for line in drawing.lines if line.style.startswith("middle-half")]
+    medians = [line for line in drawing.lines if line.style == "median"]
+    panels = [panel for panel in QUARTILES for _ in panel.ranges]
+    ranges = [each for panel in QUARTILES for each in panel.ranges]
+    names = {label.text: label for label in drawing.labels if label.style == "name"}
+    assert len(halves) == len(medians) == len(drawing.dots) == len(ranges)
+    for half, median, dot, each, panel in zip(halves, medians, drawing.dots, ranges, panels, strict=True):
+        corner = names[panel.name]
+        right = corner.x + (width / 2 if width == quartile_plot.WIDE else width)
+        own = [
+            label
+            for label in drawing.labels
+            if corner.x <= label.x < right and corner.y < label.y < corner.y + quartile_plot.PANEL_HEIGHT
+        ]
+        to_y = fit([(label.y - 4, float(label.text)) for label in own if label.anchor == "end" and is_number(label)])
+        to_x = fit([(label.x, float(label.text)) for label in own if label.anchor == "middle"])
+        drawn = [to_y(place) for place in (half.y1, median.y1, dot.y, half.y2)]
+        room = 0.005 * (max(drawn) - min(drawn) + 0.1)
+        assert drawn == pytest.approx([each.first, each.median, each.median, each.third], abs=room)
+        assert to_x(half.x1) == pytest.approx((each.start + each.end) / 2, abs=0.01)
+        assert 0 <= half.x1 - 7 < half.x1 + 7 <= width
+        assert f"n = {each.n:,}" in dot.title
+        assert dot.title.removeprefix("rating ") in drawing.description
+    assert "first, Spearman 0.5: rating 0 to 0.5: median 0.200, half from 0.120 to 0.310" in drawing.description
+
+
+def is_number(label):
+    return label.text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def fit(ticks):
+    """The function from a place to a value."""
+    slope, start = np.polyfit(*zip(*ticks, strict=True), 1)
+    return lambda place: slope * place + start
 
 
 def test_models_of_a_row_keep_the_order_of_the_legend():

@@ -62,7 +62,7 @@ GROUPS = {
             "cxc_eccv.types.model_options": ("Encoding",),
             "cxc_eccv.report": ("Report", "ReportData"),
             "cxc_eccv.presentation": ("ShownResult",),
-            "cxc_eccv.types": ("Result", "Bounds"),
+            "cxc_eccv.types": ("Result", "Bounds", "RatingBin"),
         },
     ),
     "metrics": Group(

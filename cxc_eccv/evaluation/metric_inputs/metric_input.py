@@ -28,6 +28,7 @@ from cxc_eccv.types import (
     Judgments,
     PositiveRanks,
     RatedPairs,
+    RatingBin,
     Result,
     find_positions,
 )
@@ -269,6 +270,10 @@ class PassResult(ABC, Generic[Kind]):
     def expect_by_chance(self, variant: Variant[Kind]) -> float | None:
         """The value to expect of a metric in a random order of each query's gallery; None without a formula."""
         return None
+
+    def bin_by_rating(self) -> tuple[RatingBin, ...]:
+        """The similarities of rated pairs by rating; empty where the part shows none."""
+        return ()
 
     def compute_bounds(self, variant: Variant[Kind]) -> Bounds | None:
         """The bounds of a metric over all labels of unjudged pairs, or None."""

@@ -44,11 +44,13 @@ from cxc_eccv.types import (
     IntArray,
     Judgments,
     RatedPairs,
+    RatingBin,
     TopK,
     find_positions,
     look_up_gains,
 )
 from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types.rating_bin import bin_similarities
 from cxc_eccv.types.strict_json import Json
 from cxc_eccv.unjudged.judges import policy_name
 from cxc_eccv.unjudged.policies import Classifier, policies
@@ -327,6 +329,12 @@ class SimilarityResult(PassResult[RatedMetric]):
             return None
         query_ids, clusters = np.unique(self.pairs.query_ids, return_inverse=True)
         return sample(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
+
+    def bin_by_rating(self) -> tuple[RatingBin, ...]:
+        """The similarities of the pairs by rating; empty where the part names no ranges."""
+        metric_input = self.metric_input
+        edges = metric_input.task.part(metric_input.part).rating_edges
+        return bin_similarities(self.pairs.ratings, self.similarities, edges)
 
 
 class SimilarityInput(MetricInput[RatedPairs, RatedMetric]):

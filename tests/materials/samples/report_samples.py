@@ -13,7 +13,7 @@ from cxc_eccv.types import Embeddings
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
-VOID = {"meta", "img", "input", "wbr", "line", "rect", "circle", "polyline"}
+VOID = {"meta", "img", "input", "wbr", "line", "rect", "polyline"}
 
 
 def near_run(library, noise=1.0, seed=0, width=12):
