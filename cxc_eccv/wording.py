@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from itertools import chain
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.extras import find_address
 from cxc_eccv.metrics.kinds import UNIT_FACTORS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.sources.catalog import describe_data
+from cxc_eccv.statistics import FEW_IMAGES
 from cxc_eccv.tables import Cell
 from cxc_eccv.terminal import upper_first
 from cxc_eccv.types import Result
@@ -134,6 +137,7 @@ INTERVAL_PHRASES = {
     "bootstrap": "from a bootstrap that keeps the captions of an image together",
     "bootstrap_queries": "from a bootstrap over queries with all their rated pairs",
     "random_halves": "from random halves of the queries, as the metric defines",
+    "studentized": f"Student's t over images, corrected for skewness, as they are fewer than {FEW_IMAGES:,}",
     "binomial": "Wilson's, as if the queries were independent",
     "binomial_images": "Wilson's, as if there were as many independent queries as images",
 }
@@ -221,9 +225,17 @@ def explain_intervals(results: Iterable[Result]) -> str:
             metrics.setdefault(result.interval_method, {})[metric_name(result.metric)] = None
     if len(metrics) == 1:
         return INTERVAL_PHRASES[next(iter(metrics))]
-    usual = metrics.pop("bootstrap", None)
-    texts = [f"{', '.join(names)}: {INTERVAL_PHRASES[method]}" for method, names in metrics.items()]
-    return "; ".join([*texts, *([f"other metrics: {INTERVAL_PHRASES['bootstrap']}"] if usual else [])])
+    usual = max(("bootstrap", "studentized"), key=lambda method: len(metrics.get(method, {})))
+    of_others = metrics.pop(usual, {})
+    n_methods = Counter(chain(of_others, *metrics.values()))
+    texts = []
+    for method, names in metrics.items():
+        shown = [f"{name} in some tasks" if n_methods[name] > 1 else name for name in names]
+        texts.append(f"{', '.join(shown)}: {INTERVAL_PHRASES[method]}")
+    if of_others:
+        others = "values" if any(n_methods[name] > 1 for name in of_others) else "metrics"
+        texts.append(f"other {others}: {INTERVAL_PHRASES[usual]}")
+    return "; ".join(texts)
 
 
 def if_ties_help_text(result: Result) -> str:

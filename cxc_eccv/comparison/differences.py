@@ -20,7 +20,17 @@ from cxc_eccv.terminal import visible
 from cxc_eccv.types import DIRECTIONS, check_whole
 from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
-from cxc_eccv.wording import count, direction_name, heading_of, key_name, list_names, show_value, task_name, unit_of
+from cxc_eccv.wording import (
+    INTERVAL_PHRASES,
+    count,
+    direction_name,
+    heading_of,
+    key_name,
+    list_names,
+    show_value,
+    task_name,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,8 +254,8 @@ class Comparison(ShownResult):
             note = (
                 "In percent; in each row the models stand in the order of the legend. "
                 f"Bars: {_percent(settings.confidence)} intervals of single values ({settings.samples:,} samples of "
-                "images). Models whose bars overlap may differ all the same: the tests below compare them image by "
-                "image."
+                f"images{self._explain_other_intervals()}). Models whose bars overlap may differ all the same: the "
+                "tests below compare them image by image."
             )
             charts["headlines"] = DrawnChart(self.chart.draw(), self.chart.draw(NARROW), note)
         return {
@@ -254,6 +264,11 @@ class Comparison(ShownResult):
             "charts": charts,
             "ranks": {_anchor_ranks(direction): list(by_task.values()) for direction, by_task in ranks.items()},
         }
+
+    def _explain_other_intervals(self) -> str:
+        """How those intervals of scores were made that are not from samples; empty without one."""
+        methods = dict.fromkeys(row.interval_method for row in self.ranks if row.interval_method != "bootstrap")
+        return "".join(f"; {INTERVAL_PHRASES[method]}" for method in methods)
 
     def __repr__(self) -> str:
         models = f"{', '.join(self.models)} with {self.baseline}"

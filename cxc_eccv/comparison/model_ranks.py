@@ -9,7 +9,7 @@ import numpy as np
 
 from cxc_eccv.comparison.pairing import Pair
 from cxc_eccv.report.best_ranks import label_tasks
-from cxc_eccv.statistics import interval, queries_to_detect, rank_intervals
+from cxc_eccv.statistics import NamedInterval, interval, mean_interval, queries_to_detect, rank_intervals
 from cxc_eccv.types import FloatArray
 
 SAMPLES_USED = 10_000
@@ -24,7 +24,8 @@ class ModelRank:
         model: name.
         task, direction, metric: the key's parts.
         value: score, in the report's units.
-        value_low, value_high: percentile interval of the score, from the samples of the comparison.
+        value_low, value_high: interval of the score, from the samples of the comparison.
+        interval_method: how that interval was made; see :func:`cxc_eccv.statistics.mean_interval`.
         rank: 1 plus the number of models with a better score.
         low, high: best and worst rank; see :func:`cxc_eccv.statistics.rank_intervals`.
         groups: letters; two models share one if and only if they cannot be told apart.
@@ -39,6 +40,7 @@ class ModelRank:
     value: float
     value_low: float
     value_high: float
+    interval_method: str
     rank: int
     low: int
     high: int
@@ -69,7 +71,7 @@ def rank_models(
     clusters = np.unique(joined.images).size
     intervals = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
     groups = intervals.groups
-    score_ends = [interval(of_model, score_confidence) for of_model in drawn]
+    ends = [_find_interval(joined, place, of_model, score_confidence) for place, of_model in enumerate(drawn)]
     scores = values if higher else -values
     order = np.lexsort((np.arange(values.size), -scores)).tolist()
     return [
@@ -79,8 +81,9 @@ def rank_models(
             direction=result.direction,
             metric=result.metric,
             value=float(values[place]),
-            value_low=score_ends[place][0],
-            value_high=score_ends[place][1],
+            value_low=ends[place].low,
+            value_high=ends[place].high,
+            interval_method=ends[place].method,
             rank=1 + int(np.count_nonzero(scores > scores[place])),
             low=int(intervals.low[place]),
             high=int(intervals.high[place]),
@@ -95,6 +98,15 @@ def rank_models(
         )
         for place in order
     ]
+
+
+def _find_interval(joined: Pair, place: int, samples: FloatArray, confidence: float) -> NamedInterval:
+    """The interval of one model's score from its (S,) drawn scores, as a report has it."""
+    spec = joined.spec
+    if joined.parts or spec.aggregate != "mean":
+        return NamedInterval(*interval(samples, confidence), "bootstrap")
+    values = joined.values[:, place]
+    return mean_interval(values, joined.images, samples, confidence, is_binary=spec.binary, bounds=spec.bounds)
 
 
 def ranks_under_any_labels(ranks: Iterable[ModelRank]) -> dict[str, dict[str, tuple[int, int]]]:

@@ -20,7 +20,7 @@ from cxc_eccv.evaluation.request import Request
 from cxc_eccv.metrics.kinds import RatedMetric, Spec, Variant
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
+from cxc_eccv.statistics import ClusterBootstrap, Draws, NamedInterval, interval, mean_interval, wilson
 from cxc_eccv.types import Bounds, FloatArray, IntArray, RatingBin, Result
 from cxc_eccv.types.result import SPREAD
 
@@ -223,14 +223,17 @@ class Scorer:
         kind = self._request.intervals
         if row.samples is None or level is None:
             return row
-        if row.queries is not None and row.images is not None and row.variant.spec.binary and kind != "bootstrap":
+        spec = row.variant.spec
+        if row.queries is None or row.images is None or spec.aggregate != "mean":
+            found = NamedInterval(*interval(row.samples, level), _name_draws(spec))
+        elif spec.binary and kind != "bootstrap":
             trials = np.unique(row.images).size if kind == "binomial_images" else None
-            low, high = wilson(row.queries.values, level, trials)
-            method = kind
+            found = NamedInterval(*wilson(row.queries.values, level, trials), kind)
         else:
-            low, high = interval(row.samples, level)
-            method = _name_draws(row.variant.spec)
-        return replace(row, result=replace(row.result, low=low, high=high, interval_method=method))
+            values = row.queries.values
+            found = mean_interval(values, row.images, row.samples, level, is_binary=spec.binary, bounds=spec.bounds)
+        result = replace(row.result, low=found.low, high=found.high, interval_method=found.method)
+        return replace(row, result=result)
 
 
 def _name_draws(spec: Spec) -> str:

@@ -119,7 +119,7 @@ OTHERS = {"not_entailed": "the others count as wrong", "leave_out": "the others 
 
 def _footnotes(page: Page) -> Iterator[str]:
     """How intervals were made if not by the usual bootstrap; what ties and missing labels do to the numbers."""
-    if any(row.interval_method in WILSON for row in page.results):
+    if any(row.interval_method in (*WILSON, "studentized") for row in page.results):
         yield from interval_lines(page.results)
     ties = max((row.ties for row in page.results), default=0)
     if ties:

@@ -30,15 +30,18 @@ from cxc_eccv.statistics.prediction_powered import (
     estimate_ratio,
     ppi_mean,
 )
+from cxc_eccv.statistics.studentized import FEW_IMAGES, NamedInterval, mean_interval, studentized_interval
 
 __all__ = [
     "BOOTSTRAP_SAMPLES",
     "FEWEST_SAMPLES",
+    "FEW_IMAGES",
     "POWER",
     "ClusterBootstrap",
     "Draws",
     "Estimate",
     "Intervals",
+    "NamedInterval",
     "RankIntervals",
     "bootstrap_mean",
     "choose_probabilities",
@@ -52,10 +55,12 @@ __all__ = [
     "holm",
     "interval",
     "least_p_value",
+    "mean_interval",
     "ppi_mean",
     "queries_to_detect",
     "randomization_test",
     "rank_intervals",
+    "studentized_interval",
     "two_sided_p_value",
     "wilson",
 ]

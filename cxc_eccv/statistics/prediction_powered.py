@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.statistics.intervals import Estimate
+from cxc_eccv.statistics.studentized import hall_reach, student_quantile
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.ids import check_confidence
 
@@ -228,8 +229,8 @@ def estimate_mean(
         guesses[np.asarray(drawn)] += errors
         parts = np.asarray(scale * np.bincount(groups, guesses - value))
         freedom = min(n_free or n_clusters, n_clusters) - 1
-        events = np.hypot(events, _quantile(n_clusters - 1, confidence) * drawn_clusters)
-    below, above = np.maximum(_spread(parts, freedom, confidence), events) / guesses.size
+        events = np.hypot(events, student_quantile(n_clusters - 1, confidence) * drawn_clusters)
+    below, above = np.maximum(hall_reach(parts, freedom, confidence), events) / guesses.size
     return Estimate(value, value - float(below), value + float(above))
 
 
@@ -341,24 +342,6 @@ def _check_clusters(clusters: ArrayLike, n_units: int) -> IntArray:
     return groups
 
 
-def _quantile(freedom: int, confidence: float) -> float:
-    from scipy.special import stdtrit  # imported here, as it takes a third of the time of all imports
-
-    return float(stdtrit(max(freedom, 1), 0.5 + confidence / 2))
-
-
-def _spread(parts: FloatArray, freedom: int, confidence: float) -> FloatArray:
-    """How far Hall's interval of a sum of independent parts reaches below and above: Student's, as skew as the sum."""
-    variance = float((parts**2).sum())
-    if not variance:
-        return np.zeros(2)
-    skewness = float((parts**3).sum()) / variance**1.5
-    tails = _quantile(freedom, confidence) * np.array([1.0, -1.0])
-    if abs(skewness) > 1e-9:
-        tails = 3 / skewness * (np.cbrt(1 + skewness * (tails - skewness / 6)) - 1)
-    return np.asarray(math.sqrt(variance) * tails * [1, -1])
-
-
 def _spread_of_events(errors: FloatArray, uncertain: FloatArray, largest: float, confidence: float) -> FloatArray:
     """How far the interval of the errors' sum reaches below and above, if errors are rare events.
 
@@ -377,7 +360,7 @@ def _spread_of_events(errors: FloatArray, uncertain: FloatArray, largest: float,
 
 def _reach_of_events(weights: FloatArray, unseen: float, confidence: float) -> tuple[float, float]:
     """How far Fay and Feuer's interval of a weighted sum of Poisson events reaches below and above it."""
-    from scipy.special import gammaincinv  # imported here, as in _quantile
+    from scipy.special import gammaincinv  # imported here, as in student_quantile
 
     total = float(weights.sum())
     squares = float((weights**2).sum())

@@ -16,9 +16,10 @@ WITHOUT_RESULTS = "queries_without_results"
 """Parameter of a result: how many of its queries count 0, as they have no results."""
 
 WILSON = ("binomial", "binomial_images")
-INTERVAL_METHODS = ("bootstrap", "bootstrap_queries", "random_halves", *WILSON)
+INTERVAL_METHODS = ("bootstrap", "bootstrap_queries", "random_halves", "studentized", *WILSON)
 """How an interval was made: by draws of images with all their captions, of queries with all their rated pairs, or of
-random halves of the queries as the metric defines; or by Wilson's formula, for the number of queries or of images."""
+random halves of the queries as the metric defines; by Student's t over few images, corrected for skewness; or by
+Wilson's formula, for the number of queries or of images."""
 
 METHOD = Kind(lambda value: value in INTERVAL_METHODS, f"one of {', '.join(INTERVAL_METHODS)}")
 POSITIVE = Kind(lambda value: COUNT.holds(value) and value > 0, "a whole number of at least 1")

@@ -23,7 +23,7 @@ def models():
     for place, (name, shifts) in enumerate(SHIFTS.items()):
         random = np.random.default_rng(place + 1)
         per_key = {
-            key: (IDS, np.round(np.clip(0.6 * easy + 0.3 * random.random(IDS.size) + shift, 0, 2)), IDS % 150)
+            key: (IDS, np.round(np.clip(0.6 * easy + 0.3 * random.random(IDS.size) + shift, 0, 1)), IDS % 150)
             for key, shift in zip(KEYS, shifts, strict=True)
         }
         reports.append(scored(name, per_key))
