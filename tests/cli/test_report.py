@@ -60,31 +60,6 @@ def test_command_of_the_page_makes_the_report_again(tmp_path, evaluated):
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
 
 
-def test_report_of_file_elsewhere_is_kept(evaluated, tmp_path):
-    words = ("--data-dir", "sample", "--tasks", "coco_5k/i2t", "--output", tmp_path / "out")
-    run_command("evaluate", evaluated / "model.npz", *words)
-    run = load_run(evaluated / "model.npz")
-    other = replace(run, images=Embeddings(run.images.ids, run.images.vectors[::-1]))
-    save_embeddings(tmp_path / "model.npz", other)
-    os.utime(tmp_path / "model.npz", (0, 0))
-    _, message = run_command("evaluate", "model.npz", *words, cwd=tmp_path, status=2)
-    assert "out holds a report of another model.npz. Name another folder" in message
-    os.utime(tmp_path / "model.npz")  # a model that was trained again
-    run_command("evaluate", "model.npz", *words, cwd=tmp_path)
-
-
-def test_report_of_other_edition_is_kept(run, evaluated, sample_copy, tmp_path, monkeypatch):
-    words = ("evaluate", evaluated / "model.npz", "--tasks", "coco_5k/i2t", "--output", tmp_path / "out")
-    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    assert run(*words)[0] == 0
-    catalog = sample_copy / "catalog.toml"
-    catalog.write_text(catalog.read_text().replace('edition = "sample"', 'edition = "other"'))
-    monkeypatch.setenv("CXC_ECCV_DATA", str(sample_copy))
-    status, _, message = run(*words)
-    assert status == 2
-    assert "out holds a report of the sample data, but this is the other data. Name another folder" in message
-
-
 def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
     run_command("evaluate", "model.npz", "--data-dir=sample", f"--output={tmp_path}", cwd=evaluated)
     first, second = (json.loads((one / "report.json").read_text()) for one in (evaluated / "out", tmp_path))
@@ -105,29 +80,79 @@ def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text() == page
 
 
-def test_unusable_images_option_fails_before_the_work(evaluated, tmp_path):
-    arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
-    out, message = run_command(*arguments, tmp_path, status=2)
-    assert ("name a folder for it with --output" in message, out) == (True, "")
-    out, message = run_command(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
-    assert ("absent is not a folder" in message, out) == (True, "")
-    assert not (tmp_path / "out").exists()
+EVALUATE = "evaluate model.npz --data-dir mirror --tasks coco_5k/i2t --output out"
 
 
-def test_report_of_other_command_needs_overwrite(evaluated, tmp_path):
-    words = ("evaluate", "model.npz", "--data-dir", "sample", "--output", tmp_path / "out")
-    run_command(*words, cwd=evaluated)
-    before = (tmp_path / "out" / "report.json").read_bytes()
-    _, message = run_command(*words, "--tasks", "coco_5k/i2t", "--seed", "1", cwd=evaluated, status=2)
-    command = "cxc-eccv evaluate model.npz --data-dir sample"
-    assert f"out holds a report of another command: {command}. Name another folder" in message
-    assert (tmp_path / "out" / "report.json").read_bytes() == before
+def write_notes(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "report.md").write_text("mine")
+
+
+def report_another_file(folder):
+    run_command(*EVALUATE.split(), cwd=folder)
+    run = load_run(folder / "model.npz")
+    other = replace(run, images=Embeddings(run.images.ids, run.images.vectors[::-1]))
+    save_embeddings(folder / "model.npz", other)
+    os.utime(folder / "model.npz", (0, 0))  # older than the report, so it was not trained again
+
+
+def report_another_edition(folder):
+    run_command(*EVALUATE.split(), cwd=folder)
+    catalog = folder / "mirror" / "catalog.toml"
+    catalog.write_text(catalog.read_text().replace('edition = "sample"', 'edition = "other"'))
+
+
+def report_by_another_command(folder):
+    run_command("evaluate", "model.npz", "--data-dir", "mirror", "--output", "out", cwd=folder)
+
+
+KEPT = {
+    "file-of-the-user": (
+        write_notes,
+        "has files that no evaluation wrote: report.md. Name another folder, or move them away",
+    ),
+    "report-of-another-file": (
+        report_another_file,
+        "out holds a report of another model.npz. Name another folder",
+    ),
+    "report-of-another-edition": (
+        report_another_edition,
+        "out holds a report of the sample data, but this is the other data. Name another folder",
+    ),
+    "report-of-another-command": (
+        report_by_another_command,
+        "out holds a report of another command: cxc-eccv evaluate model.npz --data-dir mirror. Name another folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", KEPT)
+def test_output_of_another_kind_needs_overwrite(evaluated, sample_copy, tmp_path, fault):
+    fill, message = KEPT[fault]
+    shutil.copy(evaluated / "model.npz", tmp_path)
+    fill(tmp_path)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert message in run_command(*EVALUATE.split(), cwd=tmp_path, status=2)[1]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    run_command(*EVALUATE.split(), "--overwrite", cwd=tmp_path)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert all(after[name] != before[name] for name in {"report.md", "report.json"} & before.keys())
+
+
+def test_report_of_a_model_trained_again_is_replaced(evaluated, sample_copy, tmp_path):
+    shutil.copy(evaluated / "model.npz", tmp_path)
+    report_another_file(tmp_path)
+    os.utime(tmp_path / "model.npz")
+    run_command(*EVALUATE.split(), cwd=tmp_path)
+
+
+def test_same_file_under_another_path_is_the_same(evaluated, tmp_path):
+    words = ("--data-dir", "sample", "--tasks", "coco_5k/i2t", "--output", tmp_path / "out")
+    run_command("evaluate", "model.npz", *words, cwd=evaluated)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "up").symlink_to(evaluated)
-    run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words[2:], cwd=elsewhere)  # the same file
-    run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)
-    assert (tmp_path / "out" / "report.json").read_bytes() != before
+    run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words, cwd=elsewhere)
 
 
 def edit_value(folder):
@@ -181,26 +206,6 @@ def test_all_commands_refuse_report_alike(run, evaluated, tmp_path, reader, faul
     assert " ".join(str(caught.value).split()) in " ".join(err.split())
 
 
-def test_files_of_the_user_need_overwrite(evaluated, tmp_path):
-    name = "report.md"
-    (tmp_path / name).write_text("mine")
-    words = (
-        "evaluate",
-        evaluated / "model.npz",
-        "--tasks",
-        "coco_5k/i2t",
-        "--data-dir",
-        "sample",
-        "--output",
-        tmp_path,
-    )
-    _, message = run_command(*words, status=2)
-    assert f"has files that no evaluation wrote: {name}. Name another folder, or move them away" in message
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
-    run_command(*words, "--overwrite")
-    assert (tmp_path / name).read_text() != "mine"
-
-
 def test_saving_a_report_keeps_files_of_the_user(tmp_path):
     (tmp_path / "report.html").write_text("mine")
     report = Report((), {}, Provenance(split="test"))
@@ -211,17 +216,28 @@ def test_saving_a_report_keeps_files_of_the_user(tmp_path):
         report.save(tmp_path / "new")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--format", "latex"), "for a table, use cxc-eccv tables --format latex"),
-        (("--format", "mtebb"), "unknown format 'mtebb'; did you mean 'mteb'?"),
-        (("--output", "x"), "--output is for --format mteb"),
-        (("--name", "x"), "--name is for --format mteb"),
-        (("--relationship", "other"), "--relationship is for --format every-eval-ever"),
-    ],
-)
-def test_report_refuses_options_of_other_outputs(run, evaluated, options, message):
-    status, out, err = run("report", evaluated / "out", *options)
+REFUSED = {
+    "images-without-an-output": ("evaluate {model} --data-dir sample --images .", "name a folder for it with --output"),
+    "images-in-no-folder": (
+        "evaluate {model} --data-dir sample --images absent --output out",
+        "absent is not a folder",
+    ),
+    "format-of-a-table": ("report {report} --format latex", "for a table, use cxc-eccv tables --format latex"),
+    "format-misspelt": ("report {report} --format mtebb", "unknown format 'mtebb'; did you mean 'mteb'?"),
+    "output-of-pages": ("report {report} --output x", "--output is for --format mteb"),
+    "name-of-pages": ("report {report} --name x", "--name is for --format mteb"),
+    "relationship-of-pages": (
+        "report {report} --relationship other",
+        "--relationship is for --format every-eval-ever",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_option_that_does_not_fit_is_refused(run, evaluated, tmp_path, monkeypatch, fault):
+    monkeypatch.chdir(tmp_path)
+    words, message = REFUSED[fault]
+    status, out, err = run(*words.format(model=evaluated / "model.npz", report=evaluated / "out").split())
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())
+    assert not list(tmp_path.iterdir())
