@@ -5,12 +5,14 @@ import json
 
 import pytest
 
+from cxc_eccv.cli import user_tables
 from cxc_eccv.cli.user_tables import (
     load_judge,
     read_captions,
     read_probabilities,
     read_summaries,
 )
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.unjudged.judges import read_judge_file
 
 
@@ -50,3 +52,24 @@ def test_labels_as_words(tmp_path):
         "caption_id": [2, -3],
         "label": [1, 0],
     }
+
+
+@pytest.mark.parametrize("name", ["mine.CSV", "Mine.Csv.gz"])
+def test_capitals_in_an_ending_are_read(tmp_path, name):
+    content = b"image_id,caption_id,label\n1,2,1\n"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert load_judge(str(tmp_path / name))["label"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("value", ["absent", "user/one/more", "./user/classifier", "mine.txt"])
+def test_judge_of_no_kind_is_refused(value):
+    with pytest.raises(UnknownName, match=rf"unknown judge '{value}'.*, the folder or Hub id of a classifier"):
+        load_judge(value)
+
+
+def test_classifier_without_a_study_is_refused(run, monkeypatch):
+    monkeypatch.setattr(user_tables, "study_modules", lambda _place: [])
+    words = ("evaluate", "absent.npz", "--judge", "user/classifier", "--data-dir", "sample")
+    status, out, message = run(*words)
+    assert (status, out) == (2, "")
+    assert "user/classifier: no study is installed that can judge pairs" in message

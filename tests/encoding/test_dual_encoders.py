@@ -115,6 +115,23 @@ def test_other_models_keep_their_tokenizers_capitals(tmp_path):
     assert "lowercased" not in json.loads((tmp_path / "run.encoding.json").read_text())["encoding"]
     lowered = encode(load_model(model, processor=tokenizer, lowercase=True), captions=[(1, "Dog")], progress=False)
     close(lowered.captions.vectors[0], run.captions.vectors[1])
+    assert tokenizer("Dog")["input_ids"] != tokenizer("dog")["input_ids"]  # the option changed a copy
+
+
+def test_images_alone_are_not_called_lowercased():
+    model, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
+    pictures = [(1, tiny_models.picture(1))]
+    loaded = load_model(model, processor=(tokenizer, images))
+    assert loaded.lowercases
+    run = encode(loaded, images=pictures, progress=False)
+    assert not run.encoding.lowercased
+
+
+def test_tokenizer_that_cannot_lowercase_is_refused():
+    tokenizer = tiny_models.transformers.CanineTokenizer()
+    loaded = load_model(tiny_models.bert()[0], processor=tokenizer, lowercase=True)
+    with pytest.raises(InvalidOption, match="CanineTokenizer cannot lower-case texts; lower-case the captions"):
+        encode(loaded, captions=[(1, "Dog")], progress=False)
 
 
 def test_left_padding_changes_no_text_vector():
