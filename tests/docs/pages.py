@@ -12,17 +12,22 @@ PAGES = (ROOT / "README.md", *FOR_MAINTAINERS, *sorted(DOCS.rglob("*.md")))
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
+OFFICIAL = "<!-- on the official data -->"
 HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, the rest of the info string, its text and first line; what directly follows it."""
+    """A fenced block: its language, the rest of the info string, its text and first line; what directly follows it.
+
+    ``official`` says that a comment stands in between: this is printed on the official data alone.
+    """
 
     language: str
     info: str
     text: str
     line: int
     follows: bool
+    official: bool = False
 
 
 def name_of(path):
@@ -42,8 +47,9 @@ def find_blocks(text):
         language, _, info = match["info"].strip().partition(" ")
         lines = [line.removeprefix(match["indent"]) for line in match["text"].splitlines()]
         follows = end is not None and not text[end : match.start()].strip()
+        official = end is not None and text[end : match.start()].strip() == OFFICIAL
         line = text.count("\n", 0, match.start()) + 2
-        found.append(Block(language, info, "\n".join(lines) + "\n", line, follows))
+        found.append(Block(language, info, "\n".join(lines) + "\n", line, follows, official))
         end = match.end()
     return found
 

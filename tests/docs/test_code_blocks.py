@@ -88,7 +88,26 @@ def test_score_my_model_page_runs_on_official_data(official_workplace, request):
     assert Path("published/published.csv").is_file()
 
 
-def run_page(path, request):
+ON_OFFICIAL_DATA = {
+    "load_labels": False,
+    "compare": False,
+    "own_labels": False,
+    "annotation": False,
+    "judges": False,
+    "explain": False,
+    "integrations": True,
+}
+"""Pages to whether models are needed, for which small random ones stand in."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_OFFICIAL_DATA)
+def test_a_page_runs_on_official_data(name, official_workplace, wordnet, request):
+    """What a page prints on the reader's own data, and that no id is the sample's."""
+    run_page(DOCS / f"{name}.md", request, official=True, models=ON_OFFICIAL_DATA[name])
+
+
+def run_page(path, request, *, official=False, models=True):
     """Run all blocks in their order, and compare what they print with the text below them."""
     names = {"__name__": "__page__"}
     printed = None
@@ -96,15 +115,15 @@ def run_page(path, request):
         place = f"{name_of(path)}, line {block.line}"
         if block.language in PARSED:
             PARSED[block.language](block.text)
-        elif block.language == "text" and block.follows and printed is not None:
+        elif block.language == "text" and printed is not None and (block.follows or (official and block.official)):
             assert block.text.split() == printed.split(), f"{place}: prints {printed}"
-        printed = done(block, names, place, request) if block.language in RUN else None
+        printed = done(block, names, place, request, models) if block.language in RUN else None
 
 
-def done(block, names, place, request):
+def done(block, names, place, request, models=True):
     """What a block prints; None where that is not compared."""
     if block.language == "sh":
-        printed = run_lines(block.text, lambda: request.getfixturevalue("local_hub"))
+        printed = run_lines(block.text, lambda: request.getfixturevalue("local_hub"), models)
         return None if "demo" in block.text else printed
     text = added(block.text) if block.language == "diff" else block.text
     out = io.StringIO()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from label_files import write_label_file
 from mined_files import write_mined
-from pages import ROOT
+from pages import DOCS, ROOT, blocks_of
 from PIL import Image
 
 from cxc_eccv.builders.folder_writing import build_folder
@@ -36,10 +36,10 @@ CHECKPOINTS = ("logs/run/checkpoints/epoch_1.pt", "logs/run/checkpoints/epoch_2.
 """Files of open_clip's training."""
 
 
-def model(seed, splits=("test",), noise=0.9):
-    """A model that places every caption near its image."""
+def model(seed, splits=("test",), noise=0.9, library=None):
+    """A model that places every caption near its image, of the sample or another library."""
     random = np.random.default_rng(seed)
-    parts = [Library("sample").split(split) for split in splits]
+    parts = [(library or Library("sample")).split(split) for split in splits]
     image_ids = np.concatenate([part.image_ids for part in parts])
     caption_ids = np.concatenate([part.caption_ids for part in parts])
     places = find_positions(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
@@ -86,8 +86,14 @@ def make_official_workplace(folder, library):
     content = library.split("test")
     pairs = {"image_id": content.image_ids, "caption_id": np.roll(content.caption_ids, -5)[::5]}
     pq.write_table(pa.table(pairs), folder / "mine.parquet")
-    sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
-    save_embeddings(folder / "clip.npz", EmbeddingsRun(*sides))
+    for seed, name in enumerate(("clip", "blip", "mine")):
+        save_embeddings(folder / f"{name}.npz", model(seed, library=library))
+    (folder / "matches.csv").write_text(blocks_of(DOCS / "own_labels.md")[0].text)
+    (folder / "pilot").mkdir()
+    (folder / "pilot" / "README.md").write_text("# My labels\n")
+    labelled = list(zip(content.image_ids[1:].tolist(), content.caption_ids[:-5:5].tolist(), strict=True))
+    gains = [place % 2 for place in range(len(labelled))]
+    write_label_file(folder / "pilot" / "labels.parquet", library, labelled, gains, name="pilot")
     for name in content.images["file_name"].to_pylist():
         Image.fromarray(random.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / "val2014" / name)
 
@@ -103,13 +109,16 @@ def make_workplace(folder):
     save_models(folder)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
     save_embeddings(folder / "blip.npz", model(1, ("test",)))
+    save_embeddings(folder / "mine.npz", model(2, ("test",)))
     library = Library("sample")
     content = library.split("validation")
     following = zip(content.image_ids.tolist(), np.roll(content.caption_ids, -5)[::5].tolist(), strict=True)
     write_mined(folder / "weak.parquet", library, "validation", list(following))
-    (folder / "my_labels").mkdir()
-    (folder / "my_labels" / "README.md").write_text("# My labels\n")
+    for name in ("my_labels", "pilot"):
+        (folder / name).mkdir()
+        (folder / name / "README.md").write_text("# My labels\n")
     write_label_file(folder / "my_labels" / "labels.parquet", library, *label_best(model(0)))
+    write_label_file(folder / "pilot" / "labels.parquet", library, *label_best(model(0)), name="pilot")
     shutil.copy(folder / "my_labels" / "labels.parquet", folder / "mine.parquet")
     images = library.split("test").images["image_id"]
     captions = library.split("test").captions["caption_id"][5::5]
