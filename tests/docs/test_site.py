@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import yaml
-from pages import DOCS, HEADING, PAGES, ROOT, anchors_of, find_blocks, links_of, name_of, prose_of
+from pages import DOCS, HEADING, PAGES, ROOT, anchors_of, blocks_of, find_blocks, links_of, name_of, prose_of
 
 from cxc_eccv import registry
 from cxc_eccv.metrics.families import find_family
@@ -128,5 +128,7 @@ def test_commands_fit_beside_the_copy_button(site, open_page, width):
     for name in targets(CONFIG["nav"][:2]):
         folder = name.removesuffix("index.md").removesuffix(".md")
         page.goto((site / folder / "index.html").as_uri())
+        n_commands = sum(block.language == "sh" for block in blocks_of(DOCS / name))
+        assert page.evaluate("document.querySelectorAll('.language-sh').length") == n_commands, name
         assert page.evaluate(COVERED) == [], name
         assert page.evaluate("document.documentElement.scrollWidth") == width, name

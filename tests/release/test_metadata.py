@@ -72,7 +72,7 @@ def test_page_without_address_has_no_dead_links(metadata_without_address):
     page = metadata_without_address.get_payload()
     assert metadata_without_address.get_all("Project-URL") is None
     assert "](" not in re.sub(r"\]\(https://[^)]*\)", "", page)
-    assert "- **Start**: score my model, the data and its defects\n" in page
+    assert "- **Start**: score a model, which numbers to report,\n" in page
     assert "![" not in page
 
 
