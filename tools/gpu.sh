@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The one command for a machine with a GPU: runs the tests marked gpu, then the benches of encoding, training and
-# ranking, and prints one table for docs/benchmarks.md. Without a GPU these tests are skipped by name, and the benches
+# ranking, and prints one table for tools/bench/README.md. Without a GPU these tests are skipped by name, and the benches
 # run small on the processor: a few minutes. PYTHON names the interpreter; further arguments go to pytest.
 set -euo pipefail
 
