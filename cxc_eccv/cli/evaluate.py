@@ -175,7 +175,7 @@ def evaluate(
     ```sh
     cxc-eccv evaluate clip.npz --output clip
     cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
-      --output clip
+      --output clip_b32
     cxc-eccv evaluate clip.npz --tasks eccv_caption --metrics map_at_r
     ```
 

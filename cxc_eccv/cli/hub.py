@@ -148,9 +148,9 @@ def submit(
 
     Examples:
     ```sh
-    cxc-eccv submit report --check
-    cxc-eccv submit report --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
-    cxc-eccv submit report --model YOUR_NAME/clip \
+    cxc-eccv submit clip --check
+    cxc-eccv submit clip --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
+    cxc-eccv submit clip --model YOUR_NAME/clip \
       --dataset OWNER_NAME/cxc_eccv --notes zero-shot --yes
     ```
 

@@ -65,7 +65,7 @@ def score(
 
     Examples:
     ```sh
-    cxc-eccv entailment score cxc/test --model classifier --output report
+    cxc-eccv entailment score cxc/test --model classifier --output scored
     cxc-eccv entailment score cxc/val --model classifier --precision 0.9
     cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
     ```

@@ -312,7 +312,7 @@ def report(
     Examples:
     ```sh
     cxc-eccv annotate report doubts
-    cxc-eccv annotate report doubts clip.npz siglip.npz --output report
+    cxc-eccv annotate report doubts clip.npz siglip.npz --output changes
     cxc-eccv annotate report doubts clip.npz --sources coco \
       --tasks eccv_caption
     ```
