@@ -7,22 +7,31 @@ process counts its share of the gallery, multiplies its share of the bare produc
     gallery   one gallery of the sizes below; the default
     devices   the ranks of 25,000 captions for 5,000 images, a fifth of them without a GPU, by NumPy, and by torch on
               the processor and on the GPU; as ratios to torch's product there, in rows of the table of tools/gpu.sh
+    ray       one gallery in 1, 2 and 4 Parquet shards, counted by Ray's workers with a thread each, then once more with
+              a worker that dies in the middle of a shard; and the memory of a gallery and of a count
 
 Example:
     python tools/bench/large_gallery.py --full
     python tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
     torchrun --nproc-per-node 2 tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
     python tools/bench/large_gallery.py --work devices
+    python tools/bench/large_gallery.py --work ray --items 1000000 --queries 1000
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
+import operator
 import os
+import pickle
 import resource
 import sys
+import tempfile
+import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -43,7 +52,7 @@ ROWS_AT_ONCE = 512
 def main() -> None:
     """Measure one work and print its lines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", choices=("gallery", "devices"), default="gallery")
+    parser.add_argument("--work", choices=("gallery", "devices", "ray"), default="gallery")
     for name, size in SCALED.items():
         parser.add_argument(f"--{name}", type=int, help=f"default: {size:,}; with --full {FULL[name]:,}")
     parser.add_argument("--positives", type=int, default=1, help="per query")
@@ -54,6 +63,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.work == "devices":
         measure_devices()
+    elif options.work == "ray":
+        sizes = {name: getattr(options, name) or SCALED[name] for name in SCALED}
+        measure_memory(sizes)
+        with tempfile.TemporaryDirectory() as folder:
+            measure_ray(sizes, Path(folder))
     else:
         measure_gallery(options)
 
@@ -187,6 +201,91 @@ def measure_devices() -> None:
             taken = least_seconds(partial(ranked(run, chosen).rank_all, requests))
             what = f"rank {5 * n_images:,} captions for {n_images:,} images, {width} wide, {name}"
             print(f"| {what} | {taken:.2f} s | {taken / bare:.2f} x the product |")
+
+
+def measure_memory(sizes: dict[str, int]) -> None:
+    """Print the bytes of a gallery per item, and those that a count takes for each item of its shard."""
+    from cxc_eccv.ranking import LargeGallery
+
+    vectors = random_vectors(sizes["items"], sizes["width"], "float16")
+    ids, queries, qrels, positives = random_work(sizes, vectors)
+    gallery = LargeGallery(queries, qrels, positives)
+    fixed = 4 * gallery.n_pairs * (2 * sizes["width"] + sizes["queries"])
+    held = (len(pickle.dumps(gallery)) - fixed) / ids.size
+    half = ids.size // 2
+    peaks = []
+    for part in (slice(0, half), slice(0, 2 * half)):
+        tracemalloc.start()
+        gallery.count(ids[part], vectors[part], threads=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    print(
+        f"a gallery holds {held:.0f} bytes an item beside {fixed / 1e6:.0f} MB of queries and positives; a count with "
+        f"one thread takes {(peaks[1] - peaks[0]) / half:.0f} bytes an item of its shard beside "
+        f"{(2 * peaks[0] - peaks[1]) / 1e6:.0f} MB"
+    )
+
+
+def measure_ray(sizes: dict[str, int], folder: Path) -> None:
+    """Print a row for each number of shards, and one for a killed worker."""
+    import pyarrow.parquet as pq
+    import ray
+
+    from cxc_eccv.ranking import LargeGallery, ShardCounts
+    from cxc_eccv.runs import make_shard, read_shard
+
+    vectors = random_vectors(sizes["items"], sizes["width"], "float16")
+    ids, queries, qrels, positives = random_work(sizes, vectors)
+    ray.init(log_to_driver=False)
+
+    @ray.remote(num_cpus=1, max_retries=2)
+    def count(gallery: LargeGallery, shard: Path, counts: Path, dies_after: float | None) -> None:
+        marker = counts.with_suffix(".started")
+        if dies_after is not None and not marker.exists():
+            marker.touch()
+            threading.Timer(dies_after, os._exit, [1]).start()
+        gallery.count(*read_shard(shard), threads=1).save(counts)
+
+    def rank(paths: list[Path], dies_after: float | None = None) -> float:
+        """Seconds from the vectors of the positives to all ranks."""
+        start = time.perf_counter()
+        gallery = LargeGallery(queries, qrels, positives)
+        shared = ray.put(gallery)
+        files = [path.with_suffix(".npz") for path in paths]
+        deaths = [dies_after, *[None] * len(paths)]
+        ray.get([count.remote(shared, *work) for work in zip(paths, files, deaths, strict=False)])
+        counts = [ShardCounts.load(file, gallery) for file in files]
+        gallery.ranks(functools.reduce(operator.add, counts))
+        return time.perf_counter() - start
+
+    taken = 0.0
+    for n_shards in (1, 2, 4):
+        paths = [folder / f"{n_shards}-{number}.parquet" for number in range(n_shards)]
+        for path, part in zip(paths, shards(ids.size, n_shards), strict=True):
+            pq.write_table(make_shard(ids[part], vectors[part]), path, use_dictionary=False)
+        rank(paths)  # starts the workers, which import the package
+        taken = least_seconds(functools.partial(rank, paths))
+        bare = least_seconds(functools.partial(bare_product, *sizes.values()))
+        print(
+            f"| {n_shards} | {taken:.1f} | {sizes['items'] / taken:,.0f} | {bare:.1f} | {taken / bare:.2f} |",
+            flush=True,
+        )
+    killed = rank(paths, taken / 4)
+    print(f"a worker killed after {taken / 4:.1f} s: {killed:.1f} s instead of {taken:.1f} s")
+    ray.shutdown()
+
+
+def random_work(
+    sizes: dict[str, int], vectors: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], Embeddings, Judgments, Embeddings]:
+    """Ids of the gallery, queries, one positive for each, and the vectors of the positives."""
+    from cxc_eccv.types import Embeddings
+
+    ids = np.arange(sizes["items"])
+    queries = Embeddings(np.arange(sizes["queries"]), random_vectors(sizes["queries"], sizes["width"], "float32", 1))
+    qrels = random_judgments(queries.ids, ids, 1)
+    positives = np.unique(qrels.indices)
+    return ids, queries, qrels, Embeddings(ids[positives], vectors[positives])
 
 
 def multiply_on_device(left: Any, right: Any) -> float:  # noqa: ANN401 - tensors, imported late
