@@ -344,3 +344,12 @@ def test_counts_that_were_cut_short_are_refused(saved):
     (folder / "0.npz").write_bytes(whole[:-100])
     with pytest.raises(MalformedRun, match=r"0\.npz: .*cut short or damaged"):
         ShardCounts.load(folder / "0.npz", gallery)
+
+
+def test_threads_change_no_count(saved):
+    gallery, expected, _ = saved
+    _, ids, vectors, _ = judged(seed=8)
+    for threads in (1, 3):
+        assert_equal_ranks(gallery.ranks(gallery.count(ids, vectors, threads=threads)), expected)
+    with pytest.raises(InvalidOption, match="threads is 0, expected a whole number of at least 1"):
+        gallery.count(ids, vectors, threads=0)
