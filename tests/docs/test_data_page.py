@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import re
 from collections import Counter
 from xml.etree import ElementTree
 
@@ -16,6 +18,7 @@ from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS, invalid_
 
 PAGE = " ".join((DOCS / "data.md").read_text(encoding="utf-8").replace("|", " ").split())
 STATISTICS = json.loads((ROOT / "dataset_cards" / "statistics.json").read_text(encoding="utf-8"))["configs"]
+COLUMNS = ("caption_id", "image_id", "text")
 METHODS = {"sts": ("c2c_cocaption", "c2c_isim"), "sis": ("i2i_csim",), "sits": ("c2i_original", "c2i_intrasim")}
 
 
@@ -118,3 +121,68 @@ def test_columns_of_the_chart_are_counts_of_the_files(real_library):
     assert drawn == pytest.approx(counts, abs=10)
     sts = np.array(counts[:5])
     says(f"in validation {sts[:3].sum():,} of {sts.sum():,} are rated below 3")
+
+
+def test_positives_of_the_chart_are_counts_of_the_files(real_library):
+    """The number above each column, its height and the text below."""
+    svg = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.parse(DOCS / "assets" / "cxc_positives.svg").getroot()
+    texts = list(root.iter(f"{svg}text"))
+    ticks = [text for text in texts if text.get("text-anchor") == "end"]
+    places = [(float(text.get("y")) - 4, 1000 * float(text.text)) for text in ticks]
+    slope, start = np.polyfit(*zip(*places, strict=True), 1)
+    drawn = [slope * float(line.get("y2")) + start for line in root.iter(f"{svg}line") if "column" in line.get("class")]
+    written = [int(text.text.replace(",", "")) for text in texts if re.fullmatch(r"[\d,]{5,}", text.text)]
+    counts = []
+    for kind in METHODS:
+        ratings = [rating for _, _, rating in read_ratings(real_library, kind)]
+        counts += [sum(3 <= rating < 4 for rating in ratings), sum(rating >= 4 for rating in ratings)]
+    assert written == counts
+    assert drawn == pytest.approx(counts, abs=20)
+    says(
+        f"{counts[5]:,} image-caption pairs are rated 4 or higher, {counts[1]:,} caption pairs and {counts[3]:,} image"
+    )
+
+
+def read_ratings(library, kind):
+    """The last number of either name, and the rating, of each row of a validation file."""
+    with library.path(f"{kind}_val").open(encoding="utf-8", newline="") as file:
+        for left, right, rating, _ in list(csv.reader(file))[1:]:
+            yield *(int(re.search(r"(\d+)(\.jpg)?$", name)[1]) for name in (left, right)), float(rating)
+
+
+def test_cosines_of_the_chart_are_those_of_words(real_library):
+    """By dictionaries of words, for each row of the files; a median is drawn where the numbers beside it say."""
+    captions = real_library.split("validation").captions
+    bags, captions_of = {}, {}
+    for caption, image, text in zip(*(captions[name].to_pylist() for name in COLUMNS), strict=True):
+        bags[caption] = Counter(re.findall(r"[a-z0-9]+(?:'[a-z]+)?", text.lower()))
+        captions_of.setdefault(image, []).append(caption)
+    found_in = Counter(word for bag in bags.values() for word in bag)
+    for bag in bags.values():
+        for word in bag:
+            bag[word] *= math.log((1 + len(bags)) / (1 + found_in[word])) + 1
+        length = math.sqrt(sum(weight**2 for weight in bag.values()))
+        for word in bag:
+            bag[word] /= length
+
+    def compare(left, right):
+        pairs = [(a, b) for a in left for b in right if a != b]
+        return max(sum(weight * bags[b][word] for word, weight in bags[a].items() if word in bags[b]) for a, b in pairs)
+
+    titles = re.findall(r"<title>rating (.*?)</title>", (DOCS / "assets" / "similarity_by_rating.svg").read_text())
+    assert len(titles) == 30
+    for number, kind in enumerate(METHODS):
+        ratings = {}
+        for left, right, rating in read_ratings(real_library, kind):
+            left = captions_of[left] if kind == "sis" else [left]
+            right = [right] if kind == "sts" else captions_of[right]
+            ratings.setdefault(min(int(2 * rating), 9), []).append((left, right))
+        for place, title in zip(sorted(ratings), titles[10 * number : 10 * number + 10], strict=True):
+            cosines = [compare(*pair) for pair in ratings[place]]
+            first, median, third = np.percentile(np.repeat(cosines, 1 if kind == "sits" else 2), (25, 50, 75))
+            pattern = r"(.*): median ([\d.]+), half from ([\d.]+) to ([\d.]+), n = ([\d,]+)"
+            range_text, *shown, n = re.fullmatch(pattern, title).groups()
+            assert range_text == f"{place / 2:g} to {place / 2 + 0.5:g}"
+            assert int(n.replace(",", "")) == len(cosines) * (1 if kind == "sits" else 2)
+            assert [float(value) for value in shown] == pytest.approx([median, first, third], abs=6e-4)

@@ -17,6 +17,7 @@ from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.files_page import provenance_table
 from site_pages.metric_pages import family_page, metrics_table
 from site_pages.parts import filled, part_texts
+from site_pages.positives_chart import draw_positives
 from site_pages.python_page import FOLDER, error_table, reference_pages, summaries
 from site_pages.rating_chart import draw_ratings
 from site_pages.task_page import leaderboard_table, task_sections, tasks_table
@@ -37,6 +38,7 @@ def expected_files(root: Path) -> dict[str, str]:
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
     whole |= reference_pages()
     whole["docs/assets/cxc_ratings.svg"] = draw_ratings(every)
+    whole["docs/assets/cxc_positives.svg"] = draw_positives(every)
     whole["docs/assets/coco_and_eccv.svg"] = draw_published_models()
     for path, parts in _parts(sizes, read_addresses(root)).items():
         whole[path] = _merged(root / path, parts)
