@@ -148,12 +148,17 @@ def test_tables_hold_the_papers_first_and_last_rows():
     assert cxc.scores_of("coco_5k/i2t/recall_at_1")["VSE++"] == 0.413
     assert cxc.scores_of("cxc/i2i/median_rank")["DE_T2T+I2T"] == 2
     assert "VSRN (paper)" not in cxc.scores_of("coco_5k/i2t/median_rank")
-    assert cxc.scores_of("co_captions/t2t/recall_at_1") == {"DE_I2T": 0.259}
-    assert cxc.scores_of("co_captions/t2t/recall_at_10") == {"DE_I2T": 0.572}
+    assert cxc.scores_of("co_captions/t2t/recall_at_1") == {
+        "DE_I2T": 0.259,
+        "DE_I2T (small batch size)": 0.253,
+        "DE_I2T (no pretraining)": 0.345,
+        "DE_I2T (ResNet-152)": 0.282,
+    }
+    assert cxc.scores_of("co_captions/t2t/recall_at_10")["DE_I2T"] == 0.572
     assert cxc.scores_of("cxc/t2t/recall_at_10")["DE_I2T"] == 0.575
     sits = next(s for s in cxc.scores if s.key == "cxc/sits/bootstrap_spearman" and s.model == "DE_T2T+I2T")
     assert (sits.value, sits.deviation) == (0.619, 0.013)
-    assert len(cxc.scores) == 32 * 4 - 2 + 2 + 18
+    assert len(cxc.scores) == 32 * 4 - 2 + 2 + 18 + 3 * 14
 
 
 def test_table_of_pcme_plus_plus_holds_its_rows():
