@@ -238,13 +238,14 @@ def measure_ray(sizes: dict[str, int], folder: Path) -> None:
     ids, queries, qrels, positives = random_work(sizes, vectors)
     ray.init(log_to_driver=False)
 
-    @ray.remote(num_cpus=1, max_retries=2)
     def count(gallery: LargeGallery, shard: Path, counts: Path, dies_after: float | None) -> None:
         marker = counts.with_suffix(".started")
         if dies_after is not None and not marker.exists():
             marker.touch()
             threading.Timer(dies_after, os._exit, [1]).start()
         gallery.count(*read_shard(shard), threads=1).save(counts)
+
+    remote_count = ray.remote(num_cpus=1, max_retries=2)(count)
 
     def rank(paths: list[Path], dies_after: float | None = None) -> float:
         """Seconds from the vectors of the positives to all ranks."""
@@ -253,7 +254,7 @@ def measure_ray(sizes: dict[str, int], folder: Path) -> None:
         shared = ray.put(gallery)
         files = [path.with_suffix(".npz") for path in paths]
         deaths = [dies_after, *[None] * len(paths)]
-        ray.get([count.remote(shared, *work) for work in zip(paths, files, deaths, strict=False)])
+        ray.get([remote_count.remote(shared, *work) for work in zip(paths, files, deaths, strict=False)])
         counts = [ShardCounts.load(file, gallery) for file in files]
         gallery.ranks(functools.reduce(operator.add, counts))
         return time.perf_counter() - start
