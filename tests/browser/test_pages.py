@@ -33,7 +33,10 @@ def comparison():
     random = np.random.default_rng(0)
     keys = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r")
     models = [
-        scored(f"a name of some length {place}", {key: (ids, random.random(200) + shift, ids) for key in keys})
+        scored(
+            f"a name of some length {place}",
+            {key: (ids, np.minimum(random.random(200) + shift, 1), ids) for key in keys},
+        )
         for place, shift in enumerate((0, 0.05, 0.1, 0.4, 0.42, 0.8))
     ]
     return compare(*models, samples=500)
