@@ -2,7 +2,8 @@
 
 Types, generators and the core without its studies are checked while the tests run; their output follows that of the
 tests. Tests run in two processes; ``-n 0`` runs them in one. With ``--only core`` the check of the core also runs its
-lint, types and tests. The real data is the folder CXC_ECCV_DATA, else ``shared/data`` beside the checkout.
+lint, types and tests. ``--only versions`` alone runs the fast lane in every Python that is found. The real data is the
+folder CXC_ECCV_DATA, else ``shared/data`` beside the checkout.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
 """Also runs the thorough tests, which plain pytest deselects."""
 TOGETHER = ("types", "generators", "core", "tests")
 """Checks that run at the same time: the tests beside the others, which run one after the other."""
+WHERE_NAMED = ("versions",)
+"""Checks that run with ``--only`` alone, as they install environments."""
 
 Checks = dict[str, list[list[str]]]
 """Name of each check to the arguments of its Python commands, in order."""
@@ -39,7 +42,7 @@ def checks(pytest_arguments: list[str]) -> Checks:
 
     Example:
         >>> list(checks([]))
-        ['ruff', 'format', 'types', 'layers', 'generators', 'core', 'tests']
+        ['ruff', 'format', 'types', 'layers', 'generators', 'core', 'tests', 'versions']
     """
     tools = ROOT / "tools"
     generators = [*sorted(tools.glob("make_*.py")), *sorted(tools.glob("generate_*.py"))]
@@ -51,6 +54,7 @@ def checks(pytest_arguments: list[str]) -> Checks:
         "generators": [[str(path.relative_to(ROOT)), "--check"] for path in generators],
         "core": [["tools/check_core.py"]],
         "tests": [["-m", "pytest", *IN_PARALLEL, *FULL_STRENGTH, *pytest_arguments]],
+        "versions": [["tools/check_versions.py"]],
     }
 
 
@@ -150,9 +154,12 @@ def main() -> int:
         planned = checks([f"--junit-xml={report}", *pytest_arguments])
         if options.only == "core":
             planned["core"][0] += ["--whole", f"--junit-xml={report}", *pytest_arguments]
+        if options.only == "versions":
+            planned["versions"][0] += pytest_arguments
         if options.only:
             status = run(options.only, planned[options.only], environment)
         else:
+            planned = {name: commands for name, commands in planned.items() if name not in WHERE_NAMED}
             status = run_all({name: planned[name] for name in planned if name not in TOGETHER}, environment)
             others = {name: planned[name] for name in TOGETHER if name != "tests"}
             status = status or run_beside(planned["tests"][0], others, environment, Path(folder))

@@ -108,6 +108,20 @@ def test_alpha_is_that_of_all_pairs_of_answers(seed, level):
     assert krippendorff_alpha(units, answers[workers, units], level) == pytest.approx(wanted)
 
 
+@pytest.mark.reference
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+@pytest.mark.parametrize("seed", range(20))
+def test_alpha_equals_the_package_krippendorff(seed, level):
+    krippendorff = pytest.importorskip("krippendorff", reason="krippendorff is not installed: pip install '.[test]'")
+    random = np.random.default_rng(seed)
+    answers = random.integers(-3, 4, random.integers(2, 9, 2)).astype(float)
+    answers[random.random(answers.shape) < 0.3] = np.nan
+    answers[:2, 0] = 1, 2
+    workers, units = np.nonzero(~np.isnan(answers))
+    wanted = krippendorff.alpha(reliability_data=answers, level_of_measurement=level)
+    assert krippendorff_alpha(units, answers[workers, units], level) == pytest.approx(wanted, abs=1e-12)
+
+
 def test_continuous_ratings_need_little_memory():
     values = np.random.default_rng(0).random(200_000)
     assert abs(krippendorff_alpha(np.arange(200_000) // 2, values, "interval")) < 0.02

@@ -113,7 +113,7 @@ def simulate() -> Iterator[Population]:
         yield Population(name=f"median rank {direction}, 40", value=40.0, draw=draw, is_median=True)
     for direction, share in [(way, share) for way in QUERIES for share in (0.1, 0.5)]:
         for gain in (0.0, 0.3):
-            true = float(norm.cdf(norm.ppf(share) + gain)) - share
+            true = round(float(norm.cdf(norm.ppf(share) + gain)) - share, 12)  # 0 without a gain
             name = f"difference in R@1 {direction}, {100 * share:g}%: {100 * true:+.1f}"
             yield Population(
                 name=name, value=true, draw=draw_differences(share, gain, QUERIES[direction]), is_difference=True
