@@ -41,6 +41,8 @@ HAS_TORCHMETRICS = HAS_TRAIN and find_spec("torchmetrics")
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
 collect_ignore_glob += [] if HAS_TORCHMETRICS else ["cxc_eccv/training/retrieval_scores.py"]
 collect_ignore_glob += [f"cxc_eccv/integrations/{name}.py" for name, there in INTEGRATIONS.items() if not there]
+if not INTEGRATIONS["mteb"]:
+    collect_ignore_glob += ["cxc_eccv/integrations/mteb_command.py", "cxc_eccv/builders/templates/mteb_tasks.py"]
 
 
 def pytest_collection_finish() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -149,6 +150,8 @@ def of_study(words):
 )
 def test_a_wrong_command_costs_no_import_of_torch(errors, place):
     status, error = errors[place]
+    if "ExtraMissing" in error and find_spec("accelerate") is None:
+        pytest.skip("what encodes is not installed: pip install '.[train]'")
     assert (status, error.count("\n")) == (2, 1), error
     assert WRONG[place][1] in error
 

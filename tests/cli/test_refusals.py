@@ -1,5 +1,6 @@
 """What users pass by mistake: each gets one error of the package, on the command line and in Python."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import Embeddings
 
 LONG = "a" * 300
+NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed: pip install torch")
 TOO_LONG = "a name in this path is longer than file systems allow"
 
 
@@ -34,7 +36,7 @@ def vectors(tmp_path, sample_library, monkeypatch):
         (("evaluate", "v.npz", "--labels", f"{LONG}.csv"), TOO_LONG),
         (("evaluate", "v.npz", "--data-dir", LONG), TOO_LONG),
         (("evaluate", "v.npz", "--output", LONG), "File name too long"),
-        (("evaluate", "--model", LONG), "File name too long"),
+        pytest.param(("evaluate", "--model", LONG), "File name too long", marks=NEEDS_TORCH),
         (("compare", LONG, "v"), TOO_LONG),
         (("report", LONG), TOO_LONG),
         (("evaluate", "v.npz", "--metrics", "recall_at_" + "9" * 5000), "k has 5,000 digits, expected at most 20"),

@@ -107,6 +107,8 @@ def records(name, place, reports):
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_option_is_recorded_where_it_is_said(name, runs, sample_library):
+    if name == "device":
+        pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     others, value = CHANGES[name]
     base = Request(**{"tasks": "coco_5k", **others})
     if name == "answers":

@@ -1,5 +1,6 @@
 """The one object that every way to ask for an evaluation builds."""
 
+import inspect
 import os
 import re
 import shutil
@@ -48,7 +49,7 @@ def test_keywords_of_evaluate_are_the_fields():
 
 
 def test_evaluate_explains_every_field():
-    explained = re.findall(r"^        (\w+): ", ce.evaluate.__doc__, re.MULTILINE)
+    explained = re.findall(r"^    (\w+): ", inspect.getdoc(ce.evaluate), re.MULTILINE)
     assert {field.name for field in fields(Request)} <= set(explained)
 
 

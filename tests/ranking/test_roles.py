@@ -5,6 +5,8 @@ import oracles
 import pytest
 from plain_ranks import by_query, random_judgments, whole_number_run
 
+pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
 from cxc_eccv.encoding import split_ranks
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking import Options, ranked

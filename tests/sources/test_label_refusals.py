@@ -38,6 +38,8 @@ def read_judge(path):
     return load_judge(str(path))
 
 
+DEEP = 100_000
+"""Lists in lists, deeper than the parser of any Python reads."""
 GOOD_LINE = b'\n{"image_id": 1, "caption_id": 2, "probability": 0.5, "label": 1}\n'
 TWICE = pa.table([[1], [2], ["a"]], names=["caption_id", "caption_id", "text"])
 
@@ -51,11 +53,11 @@ UNREADABLE = [
     ),
     (read_judge, "half.jsonl", '{"image_id": 1', "line 1: found no JSON .*column 15"),
     (read_judge, "null.jsonl", b"null" + GOOD_LINE, "line 1: found None, expected an object"),
-    (read_judge, "deep.jsonl", b"[" * 20_000 + GOOD_LINE, "line 1: found lists or objects nested"),
+    (read_judge, "deep.jsonl", b"[" * DEEP + GOOD_LINE, "line 1: found lists or objects nested"),
     (read_judge, "latin.jsonl", b'{"imag\xe5_id": 1}', "text that is not UTF-8"),
     (read_judge, "half.jsonl", b'{"a": "\\ud800"}' + GOOD_LINE, "line 1: found half a surrogate pair"),
     (read_judge, "nan.jsonl", b'{"a": NaN}' + GOOD_LINE, "line 1: found NaN"),
-    (read_captions, "deep.jsonl", b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}" + GOOD_LINE, "line 1: found lists"),
+    (read_captions, "deep.jsonl", b'{"a": ' + b"[" * DEEP + b"]" * DEEP + b"}" + GOOD_LINE, "line 1: found lists"),
     (read_probabilities, "null.jsonl", b"null" + GOOD_LINE, "line 1: found None"),
     (read_summaries, "nan.jsonl", b'{"a": NaN}' + GOOD_LINE, "line 1: found NaN"),
     (read_table, "half.parquet", "PAR1", "no readable Parquet file"),

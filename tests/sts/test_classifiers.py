@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
-from cxc_eccv.sts import classifiers
-from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, grade_distribution
-from cxc_eccv.sts.correlations import pair_features
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+from cxc_eccv.sts import classifiers  # noqa: E402 - after the check for torch
+from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, grade_distribution  # noqa: E402
+from cxc_eccv.sts.correlations import pair_features  # noqa: E402
 
 pytestmark = pytest.mark.thorough
 

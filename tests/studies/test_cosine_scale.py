@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
 from label_loop.scorers import place_images
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 

@@ -2,17 +2,19 @@
 
 import copy
 
-import entailment_models
 import pytest
-import tiny_models
-import torch
-import transformers
-from dual_encoder_models import TEXT, config, inputs
 
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions
-from cxc_eccv.studies.trainers.trainer import check_checkpointing
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import entailment_models  # noqa: E402 - after the check for torch
+import tiny_models  # noqa: E402
+import transformers  # noqa: E402
+from dual_encoder_models import TEXT, config, inputs  # noqa: E402
+
+from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.options import TrainingOptions  # noqa: E402
+from cxc_eccv.studies.trainers.trainer import check_checkpointing  # noqa: E402
 
 pytestmark = pytest.mark.thorough
 

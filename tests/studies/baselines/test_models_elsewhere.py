@@ -12,14 +12,16 @@ from pathlib import Path
 import card_code
 import numpy as np
 import pytest
-import tiny_models
-import torch
-from sentence_transformers import SentenceTransformer
 
-import cxc_eccv.studies.baselines.models as registered
-from cxc_eccv.cli.app import main
-from cxc_eccv.encoding import load_model, text_encoder
-from cxc_eccv.sources.library import Library
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import tiny_models  # noqa: E402 - after the check for torch
+from sentence_transformers import SentenceTransformer  # noqa: E402
+
+import cxc_eccv.studies.baselines.models as registered  # noqa: E402
+from cxc_eccv.cli.app import main  # noqa: E402
+from cxc_eccv.encoding import load_model, text_encoder  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -290,6 +290,7 @@ def test_seen_pair_is_recognised_by_words_or_image(tmp_path):
 
 
 def test_continued_run_inherits_the_seen_pairs(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     first, second, third = folders = [tmp_path / name for name in ("first", "second", "third")]
     for folder in folders:
         folder.mkdir()

@@ -3,6 +3,7 @@
 import json
 import re
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import pyarrow as pa
@@ -278,7 +279,11 @@ def test_query_corpus_rankings_need_one_direction_and_corpus(tmp_path):
         (("FILE", "--query-position", "first"), "query position 'first': give a number from 0, or all"),
         (("FILE", "--split", "val"), "lacks 300 of 300 captions"),
         (("IMAGES",), "holds no captions; a query and what it searches are captions"),
-        (("--model", "bert", "--summarizer", "t5", "--normalize"), "--normalize is for the mean of vectors"),
+        pytest.param(
+            ("--model", "bert", "--summarizer", "t5", "--normalize"),
+            "--normalize is for the mean of vectors",
+            marks=pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed: pip install torch"),
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_message(words, message, search, file, tmp_path):

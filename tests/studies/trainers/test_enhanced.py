@@ -6,11 +6,13 @@ from threading import get_ident
 
 import datasets
 import pytest
-import torch
-import transformers
 
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.trainers.enhanced import EnhancedTrainer, WeakBatches
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import transformers  # noqa: E402 - after the check for torch
+
+from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.studies.trainers.enhanced import EnhancedTrainer, WeakBatches  # noqa: E402
 
 pytestmark = pytest.mark.thorough
 

@@ -1,5 +1,9 @@
 """The code that is saved with a model."""
 
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
 from cxc_eccv.studies.trainers.portable import order_modules
 
 
