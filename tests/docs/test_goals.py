@@ -89,7 +89,11 @@ def test_pages_beside_reference_are_short():
 
 
 def test_clicks_are_counted(tmp_path):
-    for name, text in (("a", "[b](b.md) [x](https://x.md)"), ("b", "[c](c.md#part) ![i](i.svg)"), ("c", "end")):
+    for name, text in (
+        ("a", "[b](b.md) [x](https://example.org/x.md)"),
+        ("b", "[c](c.md#part) ![i](i.svg)"),
+        ("c", "end"),
+    ):
         (tmp_path / f"{name}.md").write_text(text)
     assert {path.stem: clicks for path, clicks in clicks_from(tmp_path / "a.md").items()} == {"a": 0, "b": 1, "c": 2}
 

@@ -139,7 +139,11 @@ LABELS = {"entailment": 1, "neutral": 0, "contradiction": 0, "1": 1, "0": 0, "tr
 def entailment(rows):
     kept = [row for row in rows if str(row["gold_label"]).strip().lower() != "-"]
     return [
-        (str(row["Flickr30kID"]), str(row["hypothesis"]), LABELS[str(row["gold_label"]).strip().lower()])
+        (
+            str(row["Flickr30kID"]),
+            str(row.get("hypothesis", row.get("sentence2"))),
+            LABELS[str(row["gold_label"]).strip().lower()],
+        )
         for row in kept
     ]
 

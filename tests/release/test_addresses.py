@@ -21,6 +21,7 @@ HOSTS = {
     "creativecommons.org": "a name in the drawings that Matplotlib writes; nothing reads it",
     "cs.pomona.edu": "aligned Wikipedia, by its author's university",
     "cs.stanford.edu": "Karpathy's splits and Visual Genome's photographs, by their authors' university",
+    "download.pytorch.org": "PyTorch for processors, by its foundation",
     "docs.aws.amazon.com": "the format of Mechanical Turk's questions, by its makers",
     "hockenmaier.cs.illinois.edu": "Flickr8k, by its author's university",
     "homes.cs.washington.edu": "Visual Genome, by its author's university",
