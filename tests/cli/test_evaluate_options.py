@@ -77,7 +77,7 @@ def test_metrics_and_intervals(evaluate):
     none, _ = evaluate("--tasks", "coco_5k/i2t", "--intervals", "none")
     assert binomial["scores"] == bootstrap["scores"] == none["scores"]
     methods = [one["results"][0].get("interval_method") for one in (bootstrap, binomial, none)]
-    assert methods == ["studentized", "binomial", None]
+    assert methods == ["binomial_images", "binomial", None]
     assert none["results"][2]["low"] is None
     assert [one["provenance"]["intervals"] for one in (bootstrap, binomial, none)] == ["bootstrap", "binomial", "none"]
     wider, folder = evaluate("--tasks", "coco_5k/i2t", "--confidence", 0.99)
