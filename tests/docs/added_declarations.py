@@ -59,7 +59,7 @@ def option():
     from cxc_eccv.studies.baselines.untrained.random import draw_run
 
     library = Library("sample")
-    run, asked = draw_run(library.split()), {"tasks": "coco_5k", "metrics": "mrr", "data_dir": library}
+    run, asked = draw_run(library.split()), {"tasks": "coco_5k", "metrics": "median_rank", "data_dir": library}
     plain, changed = evaluate(run, **asked), evaluate(run, **asked, draws=50)
     output = FOLDER / "drawn"
     words = ("--tasks", "coco_5k", "--data-dir", "sample", "--output", str(output), "--draws", "50")
