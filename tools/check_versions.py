@@ -68,7 +68,7 @@ def list_requirements(extras: Iterable[str] = ()) -> Iterator[str]:
 
     Example:
         >>> [line for line in list_requirements(["mteb"]) if line.startswith(("torch", "numpy"))]
-        ['numpy>=1.26,<3', 'torch>=2.4']
+        ['numpy>=2,<3', 'torch>=2.4']
     """
     yield from PROJECT["dependencies"]
     for extra in extras:

@@ -475,6 +475,8 @@ def _stretch(normal: float, clusters: int, samples: int) -> float:
     """The quantile of Student's t at the level of a normal quantile."""
     from scipy.special import ndtr, stdtrit  # imported here, as it takes a third of the time of all imports
 
+    if normal == 0 or math.isinf(normal):  # where versions of SciPy differ
+        return float(normal)
     return -float(stdtrit(1 / (1 / (clusters - 1) + 1 / (samples - 1)), ndtr(-float(normal))))
 
 

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def test_help_begins_with_examples_as_typed(command, helped):
     assert 1 <= sum(" ".join(["cxc-eccv", *command]) in line for line in typed) <= 3
 
 
+@pytest.mark.skipif(version("rich") < "15", reason="rich before 15 draws a wider column of names")
 def test_main_help_fits_a_screen_in_groups(helped):
     lines = helped(main, "cxc-eccv").splitlines()
     groups = [line.split("─ ")[1].split(" ─")[0] for line in lines if line.startswith("╭")]

@@ -60,7 +60,9 @@ def test_forms_in_python_are_those_of_the_folder(sample_content, tmp_path):
 
 
 def test_csv_has_the_rows_of_the_data_frame(report):
-    frame = pd.read_csv(io.StringIO(report.to_csv()), keep_default_na=False, na_values=[""])
+    frame = pd.read_csv(
+        io.StringIO(report.to_csv()), keep_default_na=False, na_values=[""], float_precision="round_trip"
+    )
     wanted = report.to_pandas()
     assert list(frame.columns) == list(wanted.columns)
     assert frame["value"].tolist() == wanted["value"].tolist()
