@@ -19,7 +19,7 @@ from cxc_eccv.report.files import PER_QUERY
 from cxc_eccv.report.loading import find_report, load_report
 from cxc_eccv.types import FloatArray, IntArray, Result
 from cxc_eccv.types.provenance import DataFacts
-from cxc_eccv.types.result import group_by_reason
+from cxc_eccv.types.result import WITHOUT_RESULTS, group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.types.training_data import TRAINING_SETS, UNKNOWN_DATA
 from cxc_eccv.wording import heading_of, list_names
@@ -239,10 +239,15 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
             _refuse("the data's fingerprint", models, [facts.fingerprint for facts in data])
     judges = [judge_of(model.report) for model in models]
     _check_equal("the judge of pairs without a label", models, judges)
-    parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
+    parameters = [{row.key: _protocol_of(row) for row in model.report.results} for model in models]
     for key in parameters[0]:
         if key in parameters[1]:
             _check_equal(f"parameters of {key}", models, [of_key[key] for of_key in parameters])
+
+
+def _protocol_of(result: Result) -> dict[str, object]:
+    """The parameters of a result, without the number of queries that the run did not rank, which is the model's own."""
+    return {name: value for name, value in result.parameters.items() if name != WITHOUT_RESULTS}
 
 
 def notes_on(*models: ScoredReport) -> list[str]:

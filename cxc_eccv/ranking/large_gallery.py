@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.errors import DataError, MalformedRun, MissingIds, NoSuchFile, UnknownName
 from cxc_eccv.ranking.counts import Counts, MergedJudgments
 from cxc_eccv.ranking.device import full_precision, torch_on
 from cxc_eccv.ranking.scores import (
@@ -292,9 +292,12 @@ class ShardCounts:
         """Read what :meth:`save` wrote, for the gallery that counted.
 
         Raises:
+            NoSuchFile: there is no such file.
             MalformedRun: the file is damaged, has other arrays, or was counted by another gallery.
         """
         path = Path(path)
+        if not path.is_file():
+            raise NoSuchFile(path)
         arrays = read_npz(path)
         shapes = {
             "at_least": (np.int64, (gallery.n_pairs,)),

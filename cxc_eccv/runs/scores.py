@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -22,7 +23,10 @@ from cxc_eccv.types.provenance import ItemFacts, RunFacts
 SCORE_ROWS_AT_ONCE = 256
 
 SAME_SCORE = 1e-3
-"""Scores of a pair in two directions are one score if they differ by no more than this share of the range."""
+"""Scores of a pair in two directions are one score if they differ by no more than this share of the range of most."""
+
+SAMPLED_SCORES = 1_000_000
+"""Scores that are enough to know the range."""
 
 PLAIN_ARRAYS = ("image_ids", "caption_ids", "scores", "scored", "unscored", MODEL)
 """Entries of a file with one matrix."""
@@ -35,7 +39,10 @@ DIRECTION_ARRAYS = (
 )
 """Entries of a file with a matrix per direction."""
 
-WORDS_OF_ENTRIES = ("scor", "mask", "axes")
+ROUNDING_OF_FLOAT16 = 1e-3
+"""Share by which float16 rounds a number at most."""
+
+WORDS_OF_ENTRIES = ("scor", "mask", "axes", "valid", "fill", "missing", "logit")
 """Parts of names of entries that would change how scores are read; where they are unknown, a file is refused."""
 
 
@@ -466,7 +473,10 @@ def _are_same(i2t: NDArray[Any] | None, t2i: NDArray[Any] | None) -> bool:
     """Whether two directions give every pair one score, but for rounding."""
     if i2t is None or t2i is None:
         return True
-    tolerance = SAME_SCORE * (float(i2t.max()) - float(i2t.min()))
+    sample = i2t.ravel()[:: max(1, i2t.size // SAMPLED_SCORES)].astype(np.float64)
+    low, high = np.quantile(sample, [0.05, 0.95])
+    rounding = float(np.finfo(i2t.dtype).eps) * max(abs(low), abs(high))
+    tolerance = SAME_SCORE * (high - low) + rounding
     for start in range(0, len(i2t), SCORE_ROWS_AT_ONCE):
         rows = slice(start, start + SCORE_ROWS_AT_ONCE)
         if np.abs(np.subtract(i2t[rows], t2i[:, rows].T, dtype=np.float64)).max() > tolerance:
@@ -525,15 +535,25 @@ def _find_scored(
         )
     found = {}
     for direction, matrix in matrices.items():
-        with np.errstate(over="ignore"):
-            found[direction] = matrix != matrix.dtype.type(unscored)
-    if all(mask.all() for mask in found.values()):
-        lowest = min(matrix.min() for matrix in matrices.values())
-        raise MalformedRun(
-            f"{items.where}: unscored is {unscored:g}, but no pair has this score (the lowest is {lowest}). Save "
-            "the number that stands for pairs that were not scored, or leave unscored out if all were."
-        )
+        found[direction] = ~_find_equal(matrix, float(unscored))
+        if found[direction].all():
+            remedy = "Save the number that stands for pairs that were not scored, or leave unscored out if all were."
+            if len(matrices) > 1:
+                remedy = "If all its pairs were scored, save masks in place of unscored: scored_i2t and scored_t2i."
+            raise MalformedRun(
+                f"{items.where}, scores_{direction}: unscored is {unscored!r}, but no pair has this score (the lowest "
+                f"is {float(matrix.min())!r}). {remedy}"
+            )
     return found
+
+
+def _find_equal(matrix: NDArray[Any], number: float) -> NDArray[np.bool_]:
+    """Where a matrix has this number as its type rounds it; nowhere if it would round to another number."""
+    with np.errstate(over="ignore"):
+        rounded = matrix.dtype.type(number)
+    if np.isfinite(rounded) and not math.isclose(rounded, number, rel_tol=ROUNDING_OF_FLOAT16):
+        return np.zeros(matrix.shape, dtype=bool)
+    return np.asarray(matrix == rounded)
 
 
 def _rank_scored_pairs(

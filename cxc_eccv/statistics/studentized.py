@@ -34,10 +34,11 @@ def mean_interval(
 ) -> NamedInterval:
     """The interval of a mean over queries, by the method that covers it with this number of images.
 
-    A share of 0 or 1 has Wilson's interval for as many queries as images, as no draw of images differs from it. Another
-    mean over fewer than 1,000 images has the studentized interval, and one over more that of the bootstrap. Few hits
-    or misses say little of the skewness, so the studentized interval of a share ends where Wilson's does at the latest,
-    for queries that are all alike within an image.
+    A mean of 0 or 1 that no query differs from has Wilson's interval for as many queries as images, as no draw of
+    images differs either; so has a mean over one image. The metric's values must lie from 0 to 1. Another mean over
+    fewer than 1,000 images has the studentized interval, and one over more that of the bootstrap. Few hits or
+    misses say little of the skewness, so the studentized interval of a share ends where Wilson's does at the
+    latest, for queries that are all alike within an image.
 
     Args:
         values: (Q,) value of each query.
@@ -55,9 +56,10 @@ def mean_interval(
     sizes = np.unique(images, return_counts=True)[1]
     n_images = sizes.size
     lowest, highest = bounds
+    is_at_end = values.min() == values.max() and values[0] in bounds
+    if bounds == (0, 1) and (is_at_end or n_images == 1):
+        return NamedInterval(*wilson(values, confidence, n_images), "binomial_images")
     if is_binary:
-        if values.min() == values.max():
-            return NamedInterval(*wilson(values, confidence, n_images), "binomial_images")
         # Kish's number of images: if all queries of an image are alike, these of unequal sizes are worth fewer.
         lowest, highest = wilson(values, confidence, int(values.size**2 / (sizes**2).sum()))
     if 1 < n_images < FEW_IMAGES:

@@ -203,3 +203,16 @@ def test_json_file_with_empty_lists(split, sample_library, tmp_path):
     report = ce.evaluate(load_run(file), "coco_5k/t2i", data_dir=sample_library, missing="zero")
     given = RankingsRun.from_dicts(t2i=lose(shuffle_all(split, "t2i")))
     assert report.scores == ce.evaluate(given, "coco_5k/t2i", data_dir=sample_library, missing="zero").scores
+
+
+def test_runs_that_lack_other_queries_compare(split, sample_library):
+    """How many queries a run left out is a fact of the run, not of the protocol."""
+    reports = {}
+    for name, share in (("few", 0.1), ("many", 0.4)):
+        rankings = lose(shuffle_all(split, "t2i"), share=share)
+        options = {"missing": "zero", "tasks": "coco_5k", "per_query": True, "data_dir": sample_library}
+        reports[name] = ce.evaluate(t2i=rankings, name=name, **options)
+    ranks = {
+        row.model: row.value for row in ce.compare(reports["few"], reports["many"]).ranks if row.metric == "recall_at_1"
+    }
+    assert ranks == {name: report.scores["coco_5k/t2i/recall_at_1"] for name, report in reports.items()}

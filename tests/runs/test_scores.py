@@ -129,6 +129,15 @@ def test_mask_of_all_pairs_cuts_nothing():
     assert isinstance(make_direction_scores(I2T, T2I, scored_i2t=everything, **IDS), DirectionScoresRun)
 
 
+def test_one_outlier_does_not_hide_differences():
+    big = {"image_ids": np.arange(20), "caption_ids": np.arange(40)}
+    random = np.random.default_rng(0)
+    one, other = random.random((20, 40)), random.random((40, 20))
+    one[0, 0] = other[0, 0] = -2_000
+    assert make_direction_scores(one, other, **big).differ
+    assert not make_direction_scores(one, one.T.astype(np.float32), **big).differ
+
+
 def change(matrix, value):
     changed = matrix.copy()
     changed[1, 2] = value
@@ -156,7 +165,19 @@ REFUSED = {
     "inverse mask": ({**IDS, "scores_i2t": FILLED, "scored_i2t": ~HALF}, r"True means scored; save the inverse"),
     "empty mask": ({**IDS, "scores_i2t": I2T, "scored_i2t": HALF & ~HALF}, r"no pair is scored"),
     "mask and number": ({**IDS, "scores_i2t": FILLED, "scored_i2t": HALF, "unscored": -100}, r"save one of them"),
-    "other filler": ({**IDS, "scores_i2t": FILLED, "unscored": 100}, r"unscored is 100, but no pair .*lowest is -100"),
+    "other filler": (
+        {**IDS, "scores_i2t": FILLED, "unscored": 100},
+        r"unscored is 100.0, but no pair .*lowest is -100",
+    ),
+    "filler of one direction": (
+        {**IDS, "scores_i2t": FILLED, "scores_t2i": T2I, "unscored": -100},
+        r"scores_t2i: unscored is -100.0, but no pair .*save masks in place of unscored",
+    ),
+    "filler that the type rounds away": (
+        {**IDS, "scores_i2t": (FILLED + 100).astype("float16"), "unscored": 1e-8},
+        r"unscored is 1e-08, but no pair",
+    ),
+    "unknown entry": ({**IDS, "scores_i2t": I2T, "valid_i2t": HALF}, r"holds valid_i2t, which nothing reads"),
     "filler of text": ({**IDS, "scores_i2t": FILLED, "unscored": "-100"}, r"unscored: is '-100'; save one number"),
     "filler of NaN": ({**IDS, "scores_i2t": FILLED, "unscored": np.nan}, r"~np.isnan\(scores_i2t\)"),
     "NaN": (

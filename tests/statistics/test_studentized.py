@@ -47,8 +47,16 @@ def test_share_of_none_or_all_has_wilsons_interval(n_images, share):
     values = np.full(5 * n_images, float(share))
     images = np.arange(values.size) // 5
     known = stats.binomtest(share * n_images, n_images).proportion_ci(0.95, method="wilson")
-    found = mean_interval(values, images, values[:9], 0.95, is_binary=True)
-    assert (found.low, found.high) == pytest.approx((known.low, known.high))
+    for is_binary in (True, False):  # mAP@R of 1 for every query has no draws that differ either
+        found = mean_interval(values, images, values[:9], 0.95, is_binary=is_binary)
+        assert (found.low, found.high) == pytest.approx((known.low, known.high))
+        assert found.method == "binomial_images"
+
+
+def test_mean_over_one_image_has_wide_interval():
+    found = mean_interval(np.array([1.0, 1, 0, 0, 0]), np.zeros(5, int), np.full(9, 0.4), 0.95, is_binary=True)
+    assert found.low < 0.1
+    assert found.high > 0.9
     assert found.method == "binomial_images"
 
 
@@ -61,7 +69,7 @@ def test_share_of_single_queries_stays_within_wilsons(hits):
     assert found.method == "studentized"
 
 
-@pytest.mark.parametrize("n_images", [1, FEW_IMAGES, 3 * FEW_IMAGES])
+@pytest.mark.parametrize("n_images", [FEW_IMAGES, 3 * FEW_IMAGES])
 def test_bootstrap_stays_where_it_covers(n_images):
     values = np.random.default_rng(1).random(2 * n_images)
     found = mean_interval(values, np.arange(values.size) // 2, SAMPLES, 0.95)
