@@ -86,7 +86,8 @@ def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[
     """
     run = ranker.run
     inputs = plan.inputs
-    missing = ranker.find_missing(inputs)
+    # Where queries without results count 0, the plan has refused what the run lacks.
+    missing = ranker.find_missing(inputs) if plan.request.missing is None else []
     unknown = find_unknown_ids(run, inputs, plan.library, {part.task.collection for part in plan.parts})
     faults = [*plan.refused, *missing, *unknown]
     # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
@@ -95,7 +96,8 @@ def find_faults(ranker: Ranked, plan: Plan, split: Split | None = None) -> list[
         whole = split or next((each.whole for each in scored), None)
         mistake = None if whole is None else describe_mistaken_ids(run, whole)
         if mistake is not None:
-            return [MissingIds(mistake) if missing else UnknownIds(mistake)]
+            is_missing = any(isinstance(fault, MissingIds) for fault in faults)
+            return [MissingIds(mistake) if is_missing else UnknownIds(mistake)]
     return faults
 
 

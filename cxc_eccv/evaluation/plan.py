@@ -114,6 +114,8 @@ def make_plan(
     )
     for each in tqdm(chosen, "reading labels", unit="task", leave=False, disable=not (progress and has_terminal())):
         _plan_task(plan, rankable, each)
+    if request.missing == COUNT_ZERO and isinstance(rankable, RankingsRun):
+        _leave_out_without_results(plan, rankable)
     _refuse_idle_judge(request, plan.inputs)
     metrics = request.metric_names
     if metrics is not None and not plan.refused:
@@ -123,6 +125,38 @@ def make_plan(
             why = "; ".join(dict.fromkeys(skipped.values()))
             raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return plan
+
+
+def _leave_out_without_results(plan: Plan, run: RankingsRun) -> None:
+    """Leave out the parts of which no query has results, although such queries count 0.
+
+    They are refused, and stay in the plan, where the user named their task, or the run ranks no query of any task in
+    their direction: the run is then a wrong file.
+    """
+    lacking = [part for part in plan.parts if not _has_results(part, run)]
+    ranked = [part for part in plan.parts if part not in lacking]
+    directions_ranked = {part.inputs[0].direction for part in ranked}
+    refused = []
+    for part in lacking:
+        if plan.request.tasks != "all" or part.inputs[0].direction not in directions_ranked:
+            refused.append(part)
+        else:
+            plan.parts.remove(part)
+            n_queries = max(each.query_ids.size for each in part.inputs)
+            plan.skipped[part.key] = f"none of its {n_queries:,} queries has results"
+    if not refused:
+        return
+    keys = ", ".join(part.key for part in refused)
+    remedy = "Is it the right file, of this split (--split)?"
+    names_ranked = list(dict.fromkeys(part.key for part in ranked))
+    if names_ranked:
+        remedy += f" Else name the tasks that it ranks (--tasks {','.join(names_ranked)})."
+    plan.refused.append(MissingIds(f"{run.path or 'run'}: ranks none of the queries of {keys}. {remedy}"))
+
+
+def _has_results(part: PlannedPart, run: RankingsRun) -> bool:
+    """Whether every input of a part has a query that the run ranks."""
+    return all(find_positions(each.query_ids, run.query_ids(each.direction))[1].any() for each in part.inputs)
 
 
 def _refuse_idle_judge(request: Request, inputs: Sequence[MetricInput[Any, Any]]) -> None:

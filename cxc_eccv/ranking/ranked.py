@@ -17,6 +17,7 @@ from cxc_eccv.ranking.scores import IDS_NAMED, Layout, Options, Scores, scan
 from cxc_eccv.ranking.ties import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, MatrixRun, RankingsRun, Run
 from cxc_eccv.types import (
+    CROSS_MODAL,
     SIDES,
     FloatArray,
     IntArray,
@@ -74,8 +75,15 @@ def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArra
     first = ", ".join(map(str, missing[:IDS_NAMED]))
     remedy = (
         "Rank the gallery for these too, name the tasks whose queries the run has, or count these as 0 with "
-        "missing='zero' (--missing zero)."
+        "missing='zero' (--missing zero)"
     )
+    if missing.size == query_ids.size:
+        remedy = (
+            "The run ranks none of them: is it the right file, of this split (--split)? Else name the tasks it ranks"
+        )
+    elif direction in CROSS_MODAL and len(run.lists) == 1:
+        remedy += ", or leave them out with --allow-missing, as a part of the split"
+    remedy += "."
     for other, ranked in run.lists.items():
         if other != direction and np.isin(missing, ranked.query_ids).all():
             remedy = f"They are queries of {other}: the two directions look swapped."

@@ -191,6 +191,55 @@ def test_named_metric_without_a_worst_value_is_refused(split, sample_library):
     assert "only where 0 is the worst value" in message
 
 
+@pytest.fixture(scope="module")
+def outside_eccv(split):
+    """Rankings of two captions that are no queries of ECCV Caption."""
+    queries = np.setdiff1d(split.caption_ids, task("eccv_caption").judgments(split, "t2i").query_ids)[:2]
+    return {int(query): split.image_ids.tolist() for query in queries}
+
+
+def test_task_without_results_is_skipped(split, sample_library, outside_eccv):
+    run = RankingsRun.from_dicts(t2i=outside_eccv)
+    report = ce.evaluate(run, data_dir=sample_library, missing="zero")
+    alone = ce.evaluate(run, "coco_5k", data_dir=sample_library, missing="zero")
+    assert {key: report.scores[key] for key in alone.scores} == alone.scores
+    n_queries = task("eccv_caption").judgments(split, "t2i").query_ids.size
+    assert report.skipped["eccv_caption/t2i"] == f"none of its {n_queries} queries has results"
+
+
+def test_named_task_without_results_is_refused(sample_library, outside_eccv):
+    run = RankingsRun.from_dicts(t2i=outside_eccv)
+    with pytest.raises(
+        MissingIds, match=r"none of the queries of eccv_caption/t2i\. .*--tasks coco_5k/t2i\)"
+    ) as caught:
+        ce.evaluate(run, ["coco_5k", "eccv_caption"], data_dir=sample_library, missing="zero")
+    assert "--missing zero" not in str(caught.value)
+
+
+@pytest.mark.parametrize("directions", [["t2i"], ["i2t", "t2i"]])
+def test_direction_without_results_is_refused(split, sample_library, directions):
+    """A file of another split, in one direction or both."""
+    other = sample_library.split("validation")
+    rankings = {"t2i": {int(other.caption_ids[0]): split.image_ids.tolist()}}
+    if "i2t" in directions:
+        rankings["i2t"] = shuffle_all(split, "i2t")
+    with pytest.raises(MissingIds, match=r"none of the queries of coco_5k/t2i, .*right file"):
+        ce.evaluate(RankingsRun.from_dicts(**rankings), data_dir=sample_library, missing="zero")
+
+
+def test_remedy_names_allow_missing_where_allowed(split, sample_library):
+    one = {"t2i": lose(shuffle_all(split, "t2i"))}
+    assert "--allow-missing" in refuse(sample_library, one, MissingIds)
+    report = ce.evaluate(RankingsRun.from_dicts(**one), "coco_5k", data_dir=sample_library, allow_missing=True)
+    assert report.scores
+    both = {**one, "i2t": shuffle_all(split, "i2t")}
+    assert "--allow-missing" not in refuse(sample_library, both, MissingIds)
+    foreign = {"t2i": {999_999_999: split.image_ids.tolist()}}
+    message = refuse(sample_library, foreign, MissingIds)
+    assert "is it the right file" in message
+    assert "--allow-missing" not in message
+
+
 def test_scores_and_vectors_refuse_it(split, sample_library):
     run = ScoresRun(split.image_ids, split.caption_ids, np.zeros((split.image_ids.size, split.caption_ids.size)))
     with pytest.raises(InvalidOption, match=r"\(--missing\) is for rankings"):

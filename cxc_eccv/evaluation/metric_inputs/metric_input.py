@@ -193,7 +193,7 @@ class MetricInput(ABC, Generic[Judged, Kind]):
     def count_zero(self, query_ids: IntArray) -> Self:
         """The input in which queries that are not among ``query_ids``, which have results, count 0.
 
-        If none of its queries has results, nothing counts 0: the run is refused, as a wrong file.
+        If none of its queries has results, nothing counts 0: the plan leaves its part out, or refuses the run.
         """
         without_results = np.setdiff1d(self.judged.query_ids, query_ids)
         if not without_results.size or without_results.size == self.judged.query_ids.size:
