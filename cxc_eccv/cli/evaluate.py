@@ -232,6 +232,7 @@ def evaluate(
     needs_images = bool(encoders) or getattr(request.judge, "images", None) is not None
     check_folder(output, images=None if needs_images else images)
     library = open_library(labels=labels or ())
+    _refuse_idle_labels(labels or (), request.sources, task_names, library)
     if not overwrite:
         _refuse_other_reports(models, library.edition)
     if encoders:
@@ -291,6 +292,27 @@ def _check_runs(models: Sequence[_Model], request: Request, library: Library) ->
             plan_run(ranked(model.load(), request.make_options()), request, library)
         except InvalidOption as error:  # which does not name the file
             raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
+
+
+def _refuse_idle_labels(
+    labels: Sequence[str], sources: Sequence[str] | None, task_names: Sequence[str] | None, library: Library
+) -> None:
+    """Refuse a file, folder or dataset of labels that none of the named sources uses.
+
+    What ``annotate merge`` wrote feeds the task ``annotated`` too, if that is scored.
+    """
+    if sources is None:
+        return
+    has_annotated = task_names is None or any(name.partition("/")[0] == "annotated" for name in task_names)
+    for named in labels:
+        label_names = library.find_label_names(named)
+        feeds_annotated = has_annotated and not set(label_names) <= set(library.table_names)
+        if feeds_annotated or set(label_names) & set(sources):
+            continue
+        with_labels = ",".join([*sources, *label_names])
+        raise InvalidOption(
+            f"--labels {named}: no named source uses it; say --sources {with_labels}, or leave --labels out"
+        )
 
 
 def _check_source(

@@ -177,6 +177,11 @@ class Library(RawFiles):
             files[name] = path, pairs
         return files
 
+    def find_label_names(self, named: str | Path) -> tuple[str, ...]:
+        """Names of the labels in one file, folder or dataset that the library was opened with."""
+        paths, _ = readers.find_labels(named, offline=self.offline_reason)
+        return tuple(dict.fromkeys(file.name for file in self.label_files.values() if file.path in paths))
+
     def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
         files: dict[str, dict[str, LabelFile]] = {}
         for named in self._labels:

@@ -154,6 +154,37 @@ def test_model_name_comes_from_option_or_file(evaluate, file):
     assert report["provenance"]["run"]["model"] == "CLIP B/32"
 
 
+def test_labels_that_no_source_uses_are_refused(evaluate, tmp_path, sample_library):
+    split = sample_library.split("test")
+    table = tmp_path / "matches.csv"
+    table.write_text(f"image_id,caption_id\n{split.image_ids[0]},{split.caption_ids[9]}\n")
+    remedy = rf"--labels {table}: no named source uses it; say --sources coco,matches, or leave --labels out"
+    for tasks in ((), ("--tasks", "coco_5k")):
+        with pytest.raises(InvalidOption, match=remedy):
+            evaluate("--labels", table, "--sources", "coco", *tasks)
+    report, _ = evaluate("--labels", table, "--sources", "coco,matches", "--tasks", "coco_5k")
+    assert report["provenance"]["labels"]["sources"] == ["coco", "matches"]
+
+
+def test_labels_of_task_annotated_are_used(evaluate, tmp_path, sample_library):
+    """Without a source: its queries are those that the labels' makers searched."""
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+    report, _ = evaluate("--labels", labels, "--sources", "coco", "--tasks", "annotated")
+    assert {result["task"] for result in report["results"]} == {"annotated"}
+    with pytest.raises(InvalidOption, match="no named source uses it"):
+        evaluate("--labels", labels, "--sources", "coco", "--tasks", "coco_5k")
+
+
+def test_folder_of_labels_needs_one_source(evaluate, tmp_path, sample_library):
+    pair = f"{sample_library.split('test').image_ids[0]},{sample_library.split('test').caption_ids[9]}"
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.csv").write_text(f"image_id,caption_id\n{pair}\n")
+    report, _ = evaluate("--labels", folder, "--sources", "one", "--tasks", "coco_5k")
+    assert report["provenance"]["labels"]["sources"] == ["one"]
+
+
 def test_labels_of_people_as_a_source_among_others(evaluate, tmp_path, sample_library, file):
     labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
     plain, _ = evaluate("--tasks", "coco_5k")
