@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
@@ -74,7 +74,9 @@ class Table:
     and, on a console alone, ``elsewhere``, which says which file has more. Columns in ``prose`` are texts, which may
     wrap, and ``styles`` are those of the rows on a console. ``data`` names the data behind the numbers; tables that are
     shown together name it once, in the first line. A ``compact`` table has no empty lines around it on a console, and
-    its names do not wrap.
+    its names do not wrap. ``doubts`` are the models whose numbers are suspect, each with sentences that say why; in
+    LaTeX the caption names the models, and comments at the top hold the sentences. ``label`` is that of LaTeX; without
+    one it is made of the title.
     """
 
     header: Sequence[Sequence[str]]
@@ -92,6 +94,8 @@ class Table:
     order: RowOrder | None = None
     data: str = ""
     compact: bool = False
+    doubts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    label: str = ""
 
     @property
     def headings(self) -> list[str]:
@@ -100,8 +104,16 @@ class Table:
 
     @property
     def below(self) -> tuple[str, ...]:
-        """The lines below the table on a page, in Markdown and in LaTeX, which all show bold."""
-        return (*self.notes, *filter(None, [self.bold]), *self.cautions)
+        """The lines below the table on a page and in Markdown, which both show bold."""
+        return (*self.notes, *filter(None, [self.bold]), *self.cautions, *self.doubt_lines)
+
+    @property
+    def doubt_lines(self) -> list[str]:
+        """A line for each sentence that makes the numbers of a model suspect."""
+        lines = []
+        for model, sentences in self.doubts.items():
+            lines += [f"Check {model} first: {sentence}" for sentence in sentences]
+        return lines
 
 
 def _name_data(tables: Iterable[Table]) -> list[str]:
@@ -127,7 +139,7 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
         blocks += [Text(visible(note), style="dim") for note in table.notes]
         blocks += [_BoldLegend(table.bold)] if table.bold else []
         blocks += [Text(visible(table.elsewhere), style="dim")] if table.elsewhere else []
-        blocks += [Text(visible(caution)) for caution in table.cautions]
+        blocks += [Text(visible(caution)) for caution in (*table.cautions, *table.doubt_lines)]
     return Group(*blocks)
 
 
@@ -243,30 +255,50 @@ PREAMBLE = r"% In the preamble: \usepackage{booktabs,graphicx}"
 SHRINK = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
 """Shrinks a tabular to the width of the page."""
 LONGEST_LABEL = 40
+JOINING_WORDS = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "under", "with"]
+)
+"""Words with which a label does not end."""
 
 
 def tables_to_latex(tables: Sequence[Table]) -> str:
-    """Write tables as LaTeX floats with booktabs rules; title, data, notes and cautions form the caption."""
-    head = "\n".join([*(f"% {data}" for data in _name_data(tables)), PREAMBLE])
+    """Write tables as LaTeX floats with booktabs rules; title, data, notes and cautions form the caption.
+
+    What makes numbers suspect stands once, in comments at the top.
+    """
+    doubts = dict.fromkeys(visible(line) for table in tables for line in table.doubt_lines)
+    comments = [f"% {line}" for line in (*_name_data(tables), *doubts)]
+    head = "\n".join([*comments, PREAMBLE])
     labelled = zip(tables, _make_labels(tables), strict=True)
     return "\n\n".join([head, *("\n".join(_latex_lines(table, label)) for table, label in labelled)]) + "\n"
 
 
 def _make_labels(tables: Sequence[Table]) -> list[str]:
-    """A label of each table: the first words of its title, with a number where tables begin alike."""
-    words = [re.sub(r"[^a-z0-9]+", " ", table.title.lower()) for table in tables]
-    names = [next(iter(wrap(title, LONGEST_LABEL)), "table").replace(" ", "-") for title in words]
+    """A label of each table: its own or the first words of its title, with a number where tables begin alike."""
+    names = [table.label or _shorten_title(table.title) for table in tables]
     return [
         f"tab:{name}-{names[: place + 1].count(name)}" if names.count(name) > 1 else f"tab:{name}"
         for place, name in enumerate(names)
     ]
 
 
+def _shorten_title(title: str) -> str:
+    """The first words of a title as a label; one that is cut does not end with a preposition or an article."""
+    lines = wrap(re.sub(r"[^a-z0-9]+", " ", title.lower()), LONGEST_LABEL)
+    words = lines[0].split() if lines else []
+    while len(lines) > 1 and len(words) > 1 and words[-1] in JOINING_WORDS:
+        words.pop()
+    return "-".join(words) or "table"
+
+
 def _latex_lines(table: Table, label: str) -> Iterator[str]:
     from pandas import DataFrame, MultiIndex
 
     title = ", ".join(filter(None, (table.title, table.data, table.subtitle)))
-    caption = " ".join(map(_make_sentence, (title, *table.below)))
+    notes = [title, *table.notes, table.bold, *table.cautions]
+    if table.doubts:
+        notes.append(f"Check {', '.join(table.doubts)} first (see the comment above the table)")
+    caption = " ".join(_make_sentence(note) for note in notes if note)
     yield from (r"\begin{table*}[t]", r"\centering", rf"\caption{{{latex_text(caption)}}}")
     yield rf"\label{{{label}}}"
     if table.rows:

@@ -1,11 +1,12 @@
 """Tables in every form: all texts as they are, LaTeX that a parser of ours reads back."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_latex, tables_to_markdown
-from cxc_eccv.terminal import latex_text
+from cxc_eccv.terminal import latex_text, visible
 
 NASTY = r"\input{x} a_b^2 & 50% $x$ #1 ~ {y} <b>|[v1]* `t` --- \\[1em]"
 HEADER = [("", ""), ("COCO 5K", "R@1"), ("COCO 5K", "R@5"), ("", "RSUM")]
@@ -91,6 +92,23 @@ def test_latex_labels_are_short_and_unique():
     labels = re.findall(r"\\label\{tab:([a-z0-9-]+)\}", text)
     long = "clip-npz-labels-coco-cxc-eccv-mine-1-0-0"
     assert labels == [f"{long}-1", f"{long}-2", "ranks-i2t", "r-nge", "table", "x" * 40]
+
+
+def test_cut_latex_label_ends_with_a_noun():
+    title = "Image-text retrieval under the links of COCO"
+    assert r"\label{tab:image-text-retrieval-under-the-links}" in tables_to_latex([Table([], [], title)])
+
+
+def test_latex_caption_names_doubted_model_alone():
+    tables = [replace(TABLE, doubts={NASTY: ["Positives rank\nas in a random order."]}) for _ in range(2)]
+    lines = tables_to_latex(tables).splitlines()
+    assert [line for line in lines if "random order" in line] == [
+        f"% Check {visible(NASTY)} first: Positives rank\\nas in a random order."
+    ]
+    captions = [read_latex(line[9:-1]) for line in lines if line.startswith(r"\caption{")]
+    assert len(captions) == 2
+    assert all(f"Check {NASTY} first (see the comment above the table)." in caption for caption in captions)
+    assert "random order" in tables_to_markdown(tables)
 
 
 def test_markdown_keeps_its_columns():

@@ -15,6 +15,7 @@ from cxc_eccv.comparison.pairing import (
     Pair,
     ScoredReport,
     check_comparable,
+    collect_doubts,
     coverage_note,
     coverage_notes,
     list_doubts,
@@ -115,18 +116,19 @@ def compare(
     compared = {row.key for row in rows}
     caution = judge_caution((row for row in first.report.results if row.key in compared), first.report.provenance.split)
     notes += [caution] if caution else []
-    seen = [*list_doubts([first, *rest]), *training_notes([first, *rest])]
+    trained_on = training_notes([first, *rest])
     return Comparison(
         baseline=first.name,
         models=tuple(plans),
         settings=settings,
         differences=tuple(rows),
         not_compared={name: plan.left_out for name, plan in plans.items()},
-        notes=(*seen, *of_pairs, *notes),
+        notes=(*list_doubts([first, *rest]), *trained_on, *of_pairs, *notes),
         data=name_data(first.report.results, first.report.provenance),
         ranks=tuple(ranks),
         labels=first.report.labels,
-        brief_notes=(*seen, *notes_on(first, *rest), *coverage_note(first, *rest), *notes),
+        brief_notes=(*trained_on, *notes_on(first, *rest), *coverage_note(first, *rest), *notes),
+        doubts=collect_doubts({model.name: model.report for model in (first, *rest)}),
     )
 
 

@@ -124,12 +124,13 @@ class Comparison(ShownResult):
         settings: how the differences are tested.
         differences: a row per model and metric; Holm's correction is over all of them.
         not_compared: model to key to the reason why a metric was left out.
-        notes: cautions about the numbers.
+        notes: cautions about the numbers, and what makes those of a model suspect.
         data: split and edition of the data, in words.
         ranks: a row per model, the baseline among them, and main metric; see
             :func:`cxc_eccv.statistics.rank_intervals`. All hold together with the confidence.
         labels: the sources of labels that replace those of the tasks; empty if every task uses its own.
         brief_notes: the notes with one for all models where ``notes`` has one for each; these are shown.
+        doubts: name of each model whose numbers are suspect to the sentences that say why.
     """
 
     page_template: ClassVar[tuple[str, str]] = ("compared.html.jinja", "cxc_eccv.comparison")
@@ -144,6 +145,7 @@ class Comparison(ShownResult):
     ranks: tuple[ModelRank, ...] = ()
     labels: str = ""
     brief_notes: tuple[str, ...] = ()
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def ranks_under_any_labels(self) -> dict[str, dict[str, tuple[int, int]]]:
@@ -289,7 +291,7 @@ def list_summary_tables(comparison: Comparison) -> list[Table]:
     outcomes = _outcome_table(comparison, shown)
     return [
         replace(scores, notes=[*legend, *scores.notes], data=comparison.data),
-        replace(outcomes, cautions=cautions, data=comparison.data),
+        replace(outcomes, cautions=cautions, data=comparison.data, doubts=comparison.doubts),
     ]
 
 
@@ -372,6 +374,7 @@ def make_pair_table(comparison: Comparison) -> Table:
         subtitle=interval,
         notes=[*table.notes, legend],
         cautions=_list_cautions(comparison),
+        doubts=comparison.doubts,
         elsewhere="With --output, compare.html has more.",
     )
 
@@ -405,8 +408,9 @@ def list_difference_tables(comparison: Comparison) -> list[Table]:
     )
     columns = ("difference", "interval", "p", "Holm", "won:lost", "detectable", "queries")
     tables = [_difference_table(comparison, model, columns, _detailed_cells) for model in comparison.models]
-    cautions = _list_cautions(comparison) if len(tables) == 1 else ()
-    tables[-1] = replace(tables[-1], notes=[*tables[-1].notes, legend], cautions=cautions)
+    tables[-1] = replace(tables[-1], notes=[*tables[-1].notes, legend])
+    if len(tables) == 1:
+        tables[-1] = replace(tables[-1], cautions=_list_cautions(comparison), doubts=comparison.doubts)
     return tables
 
 

@@ -296,6 +296,11 @@ def coverage_note(*models: ScoredReport) -> list[str]:
     ]
 
 
+def collect_doubts(reports: Mapping[str, Report]) -> dict[str, tuple[str, ...]]:
+    """Name of each model whose numbers are suspect to the sentences that say why."""
+    return {name: tuple(report.doubts.values()) for name, report in reports.items() if report.doubts}
+
+
 def list_doubts(models: Sequence[ScoredReport]) -> list[str]:
     """What makes the numbers of a model suspect, a line each."""
     return [f"check {model.name} first: {sentence}" for model in models for sentence in model.report.doubts.values()]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from cxc_eccv.comparison.pairing import ScoredReport, check_comparable
+from cxc_eccv.comparison.pairing import ScoredReport, check_comparable, collect_doubts
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.presentation import ShownResult
 from cxc_eccv.registry import metric_labelled
@@ -56,6 +56,9 @@ LAYOUT = {
 }
 """Title of a table to its columns (task, directions, metrics); every table fits a page."""
 
+LATEX_LABELS = dict(zip(LAYOUT, ("links", "further-labels", "flickr", "one-modality"), strict=True))
+"""Title of a table to its label in LaTeX."""
+
 
 @dataclass(frozen=True, slots=True)
 class PaperTables(ShownResult):
@@ -79,6 +82,7 @@ class PaperTables(ShownResult):
         rows = list(_rows(models, keys, intervals=self.intervals))
         results = _select(models, keys)
         caution = judge_caution(results, first.provenance.split)
+        label = LATEX_LABELS.get(title, "")
         if first.labels:
             title = f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}"
         return Table(
@@ -88,17 +92,16 @@ class PaperTables(ShownResult):
             _describe(first, keys, intervals=self.intervals),
             bold="The best values are in bold." if _has_bold(rows) else "",
             notes=interval_lines(results) if self.intervals else [],
-            cautions=[*self._cautions(), *([caution] if caution else [])],
+            cautions=[*self._name_modified(), *([caution] if caution else [])],
             data=Page(first).data,
+            doubts=collect_doubts(self.reports),
+            label=label,
         )
 
-    def _cautions(self) -> list[str]:
-        """The modified data of each report, and what makes its numbers suspect."""
+    def _name_modified(self) -> list[str]:
+        """The modified data of each report."""
         modified = {name: [file for file, _, _ in Page(report).modified] for name, report in self.reports.items()}
-        cautions = [f"modified data of {name}: {', '.join(files)}" for name, files in modified.items() if files]
-        for name, report in self.reports.items():
-            cautions += [f"check {name} first: {sentence}" for sentence in report.doubts.values()]
-        return cautions
+        return [f"modified data of {name}: {', '.join(files)}" for name, files in modified.items() if files]
 
     def records(self) -> list[dict[str, object]]:
         """The rows for a program: values in the units of report.json under its keys, intervals under ``KEY/low``."""

@@ -93,6 +93,18 @@ def test_best_value_is_bold_and_missing_a_dash(run, write):
     assert r"\multicolumn{2}{c}{i2t} & t2i \\" in out
 
 
+def test_doubt_of_a_model_is_one_comment(run, write):
+    facts = {"coco_5k/i2t/recall_at_1": 0.4, "cxc/i2t/recall_at_1": 0.4, "cxc/t2t/recall_at_1": 0.4}
+    folder = write("mine", facts)
+    path = folder / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"doubts": {"random": "Positives rank at random."}}))
+    _, out, _ = run("tables", folder, "--format", "latex")
+    assert out.count("Positives rank at random.") == 1
+    assert "% Check mine first: Positives rank at random.\n" in out
+    assert out.count("Check mine first (see the comment above the table).}") == 3
+    assert re.findall(r"label{(.*)}", out) == ["tab:links", "tab:further-labels", "tab:one-modality"]
+
+
 def test_intervals_come_on_request(run, write):
     folder = write("one", {"coco_5k/i2t/recall_at_1": 0.4174, "cxc/sts/bootstrap_spearman": 0.7349})
     assert "[" not in run("tables", folder, "--format", "markdown")[1]
