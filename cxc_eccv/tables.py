@@ -110,10 +110,15 @@ class Table:
     @property
     def doubt_lines(self) -> list[str]:
         """A line for each sentence that makes the numbers of a model suspect."""
-        lines = []
-        for model, sentences in self.doubts.items():
-            lines += [f"Check {model} first: {sentence}" for sentence in sentences]
-        return lines
+        return describe_doubts(self.doubts)
+
+
+def describe_doubts(doubts: Mapping[str, Iterable[str]]) -> list[str]:
+    """What to check before the numbers of each of these models are believed, a line for each sentence."""
+    lines = []
+    for model, sentences in doubts.items():
+        lines += [f"Check {model} first: {sentence}" for sentence in sentences]
+    return lines
 
 
 def _name_data(tables: Iterable[Table]) -> list[str]:

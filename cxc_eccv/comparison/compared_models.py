@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from cxc_eccv.presentation import Section, ShownResult
 from cxc_eccv.presentation.dot_plot import DotPlot
 from cxc_eccv.presentation.drawing import Drawing, DrawnChart
 from cxc_eccv.presentation.scatter import NARROW, WIDE, Scatter
-from cxc_eccv.tables import Table, tables_to_latex
+from cxc_eccv.tables import Table, describe_doubts, tables_to_latex
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,17 @@ class ComparedModels(ShownResult):
     def tables(self) -> list[Table]:
         """Those of the comparison, and the models next to the user's among the published ones."""
         compared = self.comparison.tables() if self.comparison else []
-        return [*compared, *(table for joined in self.published for table in joined.tables())]
+        return [*compared, *(table for joined in self._say_doubts_once() for table in joined.tables())]
 
     def all_tables(self) -> list[Table]:
         """Those of the comparison with all that is known, and all published models."""
         compared = self.comparison.all_tables() if self.comparison else []
-        return [*compared, *self._list_published()]
+        return [*compared, *self._list_published(self._say_doubts_once())]
 
     def to_latex(self) -> str:
         """The tables of the comparison and all published models as LaTeX."""
         compared = self.comparison.tables() if self.comparison else []
-        return tables_to_latex([*compared, *self._list_published()])
+        return tables_to_latex([*compared, *self._list_published(self.published)])
 
     def record(self) -> dict[str, object]:
         """The content of ``compare.json``; values are in the units of report.json."""
@@ -63,7 +64,10 @@ class ComparedModels(ShownResult):
     def sections(self) -> list[Section]:
         """Where the user's models stand, as a chart; the sections of the comparison; and the published models."""
         compared = self.comparison.sections() if self.comparison else []
-        published = [Section("published", "Published models", self._list_published())] if self.published else []
+        published = []
+        if self.published:
+            tables = self._list_published(self._say_doubts_once())
+            published = [Section("published", "Published models", tables)]
         return [*self._list_standing(), *compared, *published]
 
     @property
@@ -90,7 +94,8 @@ class ComparedModels(ShownResult):
         """The section of the chart."""
         if self.chart is None:
             return []
-        lead = " ".join([*describe_standing(self.published), describe_orders()])
+        doubts = describe_doubts(self.published[0].doubts)
+        lead = " ".join([*describe_standing(self.published), *doubts, describe_orders()])
         return [Section("standing", "Where your models stand", lead=lead, name="Chart")]
 
     def page_content(self, images: str | Path | None = None) -> dict[str, Any]:
@@ -104,5 +109,13 @@ class ComparedModels(ShownResult):
             charts["standing"] = DrawnChart(self.chart.draw(WIDE), self.chart.draw(NARROW), note)
         return {**content, "charts": charts}
 
-    def _list_published(self) -> list[Table]:
-        return [table for joined in self.published for table in joined.all_tables()]
+    def _say_doubts_once(self) -> list[Joined]:
+        """The published tables; doubts stand in the comparison, or else in the first of these tables alone."""
+        silent = [replace(joined, doubts={}) for joined in self.published]
+        if isinstance(self.comparison, Comparison):
+            return silent
+        return [*self.published[:1], *silent[1:]]
+
+    @staticmethod
+    def _list_published(published: Iterable[Joined]) -> list[Table]:
+        return [table for joined in published for table in joined.all_tables()]

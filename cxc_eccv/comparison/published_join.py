@@ -8,6 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
+from cxc_eccv.comparison.pairing import collect_doubts
 from cxc_eccv.comparison.published import PublishedTable, both_directions, is_fraction
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.presentation import ShownResult
@@ -69,6 +70,7 @@ class Joined(ShownResult):
         by: the main metric of the table's task if it is one of these, else the first of them; empty if there is none.
         rows: all models. With equal values, published ones come first.
         others: what the models that are not published are called.
+        doubts: name of each of the user's models whose numbers are suspect to the sentences that say why.
     """
 
     table: PublishedTable
@@ -76,6 +78,7 @@ class Joined(ShownResult):
     by: str
     rows: tuple[Row, ...]
     others: str = YOUR_MODELS
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -111,7 +114,8 @@ class Joined(ShownResult):
         """A row per model; best values and the models that are not published in bold; wide tables continue below."""
         subtitle = self.table.printed_in
         if not self.keys:
-            return [Table((), (), self.title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)]
+            notes = ["no metric in common"]
+            return [Table((), (), self.title, subtitle, notes, data=PUBLISHED_DATA, doubts=self.doubts)]
         parts = _split_columns(self.keys)
         shown = self._shorten_names()
         tables = []
@@ -131,7 +135,7 @@ class Joined(ShownResult):
             tables.append(table)
         tables[0] = replace(tables[0], lead=self.describe_ranks())
         bold = f"The best values and {self.others} are in bold."
-        tables[-1] = replace(tables[-1], notes=self._explain(shown), bold=bold)
+        tables[-1] = replace(tables[-1], notes=self._explain(shown), bold=bold, doubts=self.doubts)
         return tables
 
     def describe_ranks(self) -> list[str]:
@@ -165,7 +169,7 @@ class Joined(ShownResult):
     def record(self) -> dict[str, object]:
         """The paper and the figures of all models."""
         paper = {name: getattr(self.table, name) for name in ("name", "citation", "url")}
-        return {**paper, "models": [asdict(row) for row in self.rows]}
+        return {**paper, "models": [asdict(row) for row in self.rows], "doubts": dict(self.doubts)}
 
     def _shorten_names(self) -> dict[str, str]:
         """Name of each model that is not published to what a table shows."""
@@ -281,7 +285,8 @@ def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
         )
         for name, report in reports.items()
     ]
-    return _order_rows(table, [key for key in table.keys if any(key in row.values for row in rows)], rows)
+    joined = _order_rows(table, [key for key in table.keys if any(key in row.values for row in rows)], rows)
+    return replace(joined, doubts=collect_doubts(reports))
 
 
 def join_scores(table: PublishedTable, keys: Collection[str], scores: Mapping[str, Mapping[str, float]]) -> Joined:

@@ -59,7 +59,7 @@ def run(monkeypatch, capsys):
 def write(tmp_path):
     """Write a model's report, and the values of its queries, a share of which are hits; gives the report's path."""
 
-    def written(name, share, *, per_query=True, keys=KEYS, **facts):
+    def written(name, share, *, per_query=True, keys=KEYS, doubts=None, **facts):
         random = np.random.default_rng(0)
         rows = []
         tables = []
@@ -73,7 +73,8 @@ def write(tmp_path):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         facts = {"split": "test", "data": DATA} | facts
-        (folder / "report.json").write_text(Report(tuple(rows), {}, from_json(Provenance, facts)).to_json())
+        report = Report(tuple(rows), {}, from_json(Provenance, facts), doubts=doubts or {})
+        (folder / "report.json").write_text(report.to_json())
         if per_query:
             marked = pa.concat_tables(tables).replace_schema_metadata({DIGEST: digest_of(folder / "report.json")})
             pq.write_table(marked, folder / "per_query.parquet")

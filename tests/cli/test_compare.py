@@ -65,6 +65,22 @@ def test_model_trained_on_benchmark_collection_is_marked(run, write, tmp_path):
     assert "†" not in run("compare", reports[1], "--published")[1]
 
 
+def test_published_rank_of_suspect_model_is_doubted(run, write, tmp_path):
+    sentence = "Positives rank as in a random order."
+    mine = write("mine", 0.001, doubts={"random": sentence})
+    doubt = f"Check mine first: {sentence}"
+    out = run("compare", mine, "--published", "--output", tmp_path / "out")[1]
+    folder = tmp_path / "out"
+    assert " ".join(out.split()).count(doubt) == 1
+    assert (folder / "compare.md").read_text().count(doubt) == 1
+    assert (folder / "compare.html").read_text().count(doubt) == 2  # below the chart's heading, and below a table
+    assert (folder / "compare.tex").read_text().count(f"% {doubt}\n") == 1
+    published = json.loads((folder / "compare.json").read_text())["published"]
+    assert all(paper["doubts"] == {"mine": [sentence]} for paper in published)
+    out = run("compare", mine, write("new", 0.5), "--published", "--samples", 100)[1]
+    assert " ".join(out.split()).count(doubt) == 1
+
+
 REFUSED = {
     "one-report": ("old", "--published"),
     "no-values-of-queries": ("old bare", "no per_query.parquet beside it"),
