@@ -146,7 +146,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--only", nargs="+", metavar="VERSION", help="these Pythons, as 3.13; oldest for the oldest")
+    parser.add_argument("--only", action="append", metavar="VERSION", help="this Python, as 3.13 or oldest; repeatable")
     options, tests = parser.parse_known_args()
     versions = supported_versions()
     pythons = {version: find_python(version) for version in versions}
