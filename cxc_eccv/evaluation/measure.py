@@ -17,6 +17,7 @@ from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
@@ -25,6 +26,9 @@ from cxc_eccv.types.ids import find_distinct
 
 UNKNOWN_IDS_NAMED = 3
 SWAPPED_SHARE = 0.5
+
+FOREIGN_SHARE = 0.5
+"""A run with a larger share of items that are unknown to the embedded sample is of other data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +118,14 @@ def find_unknown_ids(
         if unknown.size:
             count = f"{unknown.size} of {ids.size}"
             first = ", ".join(map(str, unknown[:UNKNOWN_IDS_NAMED]))
+            data = "the data"
             advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
             if find_positions(unknown, collect_ids(other_side(side), inputs))[1].mean() > SWAPPED_SHARE:
                 advice = f"These ids are {other_side(side)}: images and captions look swapped."
-            place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
+            elif library.edition == SAMPLE and unknown.size > ids.size * FOREIGN_SHARE:
+                data = "the embedded sample (CXC_ECCV_DATA=sample or --data-dir sample)"
+                advice = "Leave that out for COCO."
+            place = f"{run.path or 'run'}: {count} {side} are unknown to {data}, the first: {first}"
             errors.append(UnknownIds(f"{place}. {advice}"))
     return errors
 

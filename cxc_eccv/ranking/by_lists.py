@@ -85,10 +85,21 @@ class ByLists(Ranked):
     def find_missing(self, needs: Iterable[Items]) -> list[MissingIds]:
         """An error for each direction that lacks rankings of queries."""
         queries: dict[str, list[IntArray]] = {}
+        ranks_gallery: dict[str, bool] = {}
         for need in needs:
-            queries.setdefault(need.direction, []).append(need.query_ids)
+            direction = need.direction
+            queries.setdefault(direction, []).append(need.query_ids)
+            if direction in self.run.lists and not ranks_gallery.get(direction):
+                items = self.run.lists[direction].item_ids
+                ranks_gallery[direction] = bool(find_positions(need.gallery_ids, items)[1].any())
         return collect_missing(
-            partial(find_lists, find_distinct(np.concatenate(ids)), self.run, direction)
+            partial(
+                find_lists,
+                find_distinct(np.concatenate(ids)),
+                self.run,
+                direction,
+                is_of_other_data=not ranks_gallery.get(direction),
+            )
             for direction, ids in queries.items()
         )
 

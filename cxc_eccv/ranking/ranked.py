@@ -34,8 +34,11 @@ from cxc_eccv.types.ids import find_distinct
 SWAP_SHARE = 0.9
 
 
-def find_rows(ids: IntArray, run: EmbeddingsRun | MatrixRun, side: str) -> IntArray:
-    """Row of every id among the run's ids of a ``side``; raises MissingIds."""
+def find_rows(ids: IntArray, run: EmbeddingsRun | MatrixRun, side: str, *, is_of_other_data: bool = False) -> IntArray:
+    """Row of every id among the run's ids of a ``side``; raises MissingIds.
+
+    ``is_of_other_data`` says that the run has no item of the other side, so that a part of it is not worth scoring.
+    """
     run_ids = run.ids(side)
     if not run_ids.size:
         raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
@@ -45,25 +48,32 @@ def find_rows(ids: IntArray, run: EmbeddingsRun | MatrixRun, side: str) -> IntAr
         first = ", ".join(map(str, missing[:IDS_NAMED]))
         raise MissingIds(
             f"{run.path or 'run'}: lacks {missing.size} of {ids.size} {side} the task needs, the first: {first}. "
-            + _remedy(run, side, ids, missing)
+            + _remedy(run, side, ids, missing, is_of_other_data=is_of_other_data)
         )
     return rows
 
 
-def _remedy(run: EmbeddingsRun | MatrixRun, side: str, ids: IntArray, missing: IntArray) -> str:
+def _remedy(
+    run: EmbeddingsRun | MatrixRun, side: str, ids: IntArray, missing: IntArray, *, is_of_other_data: bool
+) -> str:
     other = other_side(side)
     if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
         return f"These ids are among the {other}: images and captions look swapped in the file."
     if missing.size == ids.size:
         return "The run has none of them; is it from another split or data set?"
+    if is_of_other_data:
+        return f"The run has none of the {other}; is it from another split or data set?"
     return (
         "Encode the missing items too, or score them; a score over part of the gallery is not comparable. cxc-eccv "
         "evaluate --allow-missing scores the part that the run has, and its report says so."
     )
 
 
-def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArray:
-    """(Q,) index of each query's list among those of a direction; raises MissingIds."""
+def find_lists(query_ids: IntArray, run: RankingsRun, direction: str, *, is_of_other_data: bool = False) -> IntArray:
+    """(Q,) index of each query's list among those of a direction; raises MissingIds.
+
+    ``is_of_other_data`` says that the lists have no item of the gallery, so that a part of them is not worth scoring.
+    """
     if direction not in run.lists:
         raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
     lists = run.lists[direction]
@@ -75,15 +85,16 @@ def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArra
     first = ", ".join(map(str, missing[:IDS_NAMED]))
     remedy = (
         "Rank the gallery for these too, name the tasks whose queries the run has, or count these as 0 with "
-        "missing='zero' (--missing zero)"
+        "missing='zero' (--missing zero)."
     )
     if missing.size == query_ids.size:
         remedy = (
-            "The run ranks none of them: is it the right file, of this split (--split)? Else name the tasks it ranks"
+            "The run ranks none of them: is it the right file, of this split (--split)? Else name the tasks it ranks."
         )
+    elif is_of_other_data:
+        remedy = "It ranks no item of the gallery: is it from another split or data set?"
     elif direction in CROSS_MODAL and len(run.lists) == 1:
-        remedy += ", or leave them out with --allow-missing, as a part of the split"
-    remedy += "."
+        remedy += " Or leave them out with --allow-missing, as a part of the split."
     for other, ranked in run.lists.items():
         if other != direction and np.isin(missing, ranked.query_ids).all():
             remedy = f"They are queries of {other}: the two directions look swapped."
@@ -213,7 +224,11 @@ class ByCounts(Ranked):
         """An error for each side that lacks items."""
         needs = [*needs]
         sides = {side: collect_ids(side, needs) for side in SIDES}
-        return collect_missing(partial(find_rows, ids, self.run, side) for side, ids in sides.items() if ids.size)
+        needed = {side: ids for side, ids in sides.items() if ids.size}
+        is_of_other_data = any(not np.isin(ids, self.run.ids(side)).any() for side, ids in needed.items())
+        return collect_missing(
+            partial(find_rows, ids, self.run, side, is_of_other_data=is_of_other_data) for side, ids in needed.items()
+        )
 
 
 def count_and_read(

@@ -111,6 +111,33 @@ def test_missing_and_unknown_items_are_reported_together(sample_library, report_
 
 @pytest.mark.usefixtures("no_pass")
 @pytest.mark.parametrize("kind", KINDS)
+def test_sample_is_named_for_other_data(sample_library, report_of, kind):
+    """A run of COCO shares a few small caption ids with the sample by chance, and no image."""
+    _, captions = sides(sample_library)
+    run = KINDS[kind]([10**9 + number for number in range(90)], [*captions[:7], *range(2 * 10**9, 2 * 10**9 + 90)])
+    with pytest.raises(MissingIds) as caught:
+        report_of(run)
+    message = str(caught.value)
+    sample = "unknown to the embedded sample (CXC_ECCV_DATA=sample or --data-dir sample)"
+    assert f"90 of 90 images are {sample}" in message
+    assert f"90 of 97 captions are {sample}" in message
+    assert message.count("Leave that out for COCO.") == 2
+    assert "--allow-missing" not in message
+
+
+@pytest.mark.usefixtures("no_pass")
+def test_rankings_of_other_data_are_no_part(sample_library, report_of):
+    _, captions = sides(sample_library)
+    other = [10**9 + number for number in range(90)]
+    queries = [*captions[:7].tolist(), *range(2 * 10**9, 2 * 10**9 + 90)]
+    run = RankingsRun.from_dicts(t2i=dict.fromkeys(queries, other))
+    with pytest.raises(MissingIds, match="ranks no item of the gallery: is it from another split") as caught:
+        report_of(run)
+    assert "--allow-missing" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_pass")
+@pytest.mark.parametrize("kind", KINDS)
 def test_unknown_items_alone_are_told_before_the_pass(sample_library, report_of, kind):
     images, captions = sides(sample_library)
     with pytest.raises(UnknownIds, match="1 of 61 images are unknown to the data, the first: 1000000000"):
