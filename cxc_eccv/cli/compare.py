@@ -112,7 +112,7 @@ def compare(
         comparison = measure_agreement(*scored, samples=samples, confidence=confidence, metrics=metrics)
     elif len(reports) > 1:
         comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
-    compared = ComparedModels(comparison, tuple(join(paper, models) for paper in papers))
+    compared = ComparedModels(comparison, tuple(join(paper, models) for paper in papers), is_written=output is not None)
     written = []
     try:
         if output is not None:

@@ -27,12 +27,16 @@ from cxc_eccv.tables import Table, describe_doubts, tables_to_latex
 
 @dataclass(frozen=True, slots=True)
 class ComparedModels(ShownResult):
-    """A comparison or an agreement, and published tables with the models; either may be missing."""
+    """A comparison or an agreement, and published tables with the models; either may be missing.
+
+    The console names ``--output`` for more, unless the files of the comparison are written too.
+    """
 
     page_template: ClassVar[tuple[str, str]] = ("compared.html.jinja", "cxc_eccv.comparison")
 
     comparison: Comparison | ModelAgreement | None = None
     published: tuple[Joined, ...] = ()
+    is_written: bool = False
 
     @property
     def title(self) -> str:
@@ -42,7 +46,8 @@ class ComparedModels(ShownResult):
     def tables(self) -> list[Table]:
         """Those of the comparison, and the models next to the user's among the published ones."""
         compared = self.comparison.tables() if self.comparison else []
-        return [*compared, *(table for joined in self._say_doubts_once() for table in joined.tables())]
+        tables = [*compared, *(table for joined in self._say_doubts_once() for table in joined.tables())]
+        return [replace(table, elsewhere="") for table in tables] if self.is_written else tables
 
     def all_tables(self) -> list[Table]:
         """Those of the comparison with all that is known, and all published models."""

@@ -65,6 +65,12 @@ def test_model_trained_on_benchmark_collection_is_marked(run, write, tmp_path):
     assert "†" not in run("compare", reports[1], "--published")[1]
 
 
+def test_console_beside_files_does_not_name_output(run, write, tmp_path):
+    reports = [write("old", 0.4), write("new", 0.5), "--published", "--samples", 100]
+    assert run("compare", *reports)[1].count("With --output") == 1 + 6
+    assert "With --output" not in run("compare", *reports, "--output", tmp_path / "out")[1]
+
+
 def test_published_rank_of_suspect_model_is_doubted(run, write, tmp_path):
     sentence = "Positives rank as in a random order."
     mine = write("mine", 0.001, doubts={"random": sentence})
