@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,6 +203,9 @@ LABEL_FILE = "labels_"
 """Beginning of the names of label files among the files of a report."""
 
 
+WHOLE_HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
+"""A sha256, of which a message shows the first digits."""
+
 SAME = "Evaluate both on the same files with the same options"
 
 
@@ -350,9 +354,10 @@ def _check_equal(
 def _refuse(
     what: str, models: tuple[ScoredReport, ScoredReport], values: Sequence[object], *, remedy: str = SAME
 ) -> NoReturn:
-    (baseline, other), (value, wanted) = models, values
+    baseline, other = models
+    value, wanted = (WHOLE_HASH.sub(r"\1", repr(each)) for each in values)
     raise InvalidOption(
-        f"{baseline.name} and {other.name} cannot be compared: {what} is {value!r} for {baseline.name} and {wanted!r} "
+        f"{baseline.name} and {other.name} cannot be compared: {what} is {value} for {baseline.name} and {wanted} "
         f"for {other.name}. {remedy}."
     )
 
