@@ -218,11 +218,17 @@ def explain_intervals(results: Iterable[Result]) -> str:
         "Wilson's, as if the queries were independent"
         >>> explain_intervals([recall, rank]).partition("; ")[2]
         'other metrics: from a bootstrap that keeps the captions of an image together'
+        >>> perfect = Result("coco_5k", "t2i", "recall_at_1", 1.0, 9, interval_method="binomial_images")
+        >>> explain_intervals([perfect, rank]).partition("; ")[0]
+        "R@1 of 0 or 100%: Wilson's, as if there were as many independent queries as images"
     """
     metrics: dict[str, dict[str, None]] = {}
+    is_extreme = True  # of all that have Wilson's interval for images: chosen as no value differs, not by an option
     for result in results:
         if result.interval_method is not None:
             metrics.setdefault(result.interval_method, {})[metric_name(result.metric)] = None
+        if result.interval_method == "binomial_images":
+            is_extreme &= result.value in (0, 1)
     if len(metrics) == 1:
         return INTERVAL_PHRASES[next(iter(metrics))]
     usual = max(("bootstrap", "studentized"), key=lambda method: len(metrics.get(method, {})))
@@ -231,7 +237,10 @@ def explain_intervals(results: Iterable[Result]) -> str:
     texts = []
     for method, names in metrics.items():
         shown = [f"{name} in some tasks" if n_methods[name] > 1 else name for name in names]
-        texts.append(f"{', '.join(shown)}: {INTERVAL_PHRASES[method]}")
+        of_these = ", ".join(shown)
+        if method == "binomial_images" and is_extreme:
+            of_these = f"{', '.join(names)} of 0 or 100%"
+        texts.append(f"{of_these}: {INTERVAL_PHRASES[method]}")
     if of_others:
         others = "values" if any(n_methods[name] > 1 for name in of_others) else "metrics"
         texts.append(f"other {others}: {INTERVAL_PHRASES[usual]}")

@@ -15,7 +15,7 @@ from cxc_eccv.tables import rows_to_csv
 from cxc_eccv.types import Bounds, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.wording import heading_of, list_names, metric_name, score_cell, show_value, task_name
+from cxc_eccv.wording import explain_intervals, heading_of, list_names, metric_name, score_cell, show_value, task_name
 
 ENTAILED = Result("entailment", "i2t", "entail_at_5", 0.5, 9, low=0.4, high=0.625, ties=2, coverage=0.25)
 
@@ -93,3 +93,14 @@ def test_a_deviation_stands_beside_its_value():
 def test_recall_curve_uses_a_logarithmic_axis():
     curve = Curve("i2t", np.array([1, 10, 100]), np.array([0.5, 0.75, 1.0]), ())
     assert line_chart("cxc", {"cxc": [curve]}).lines[0].points == "32.0,102.0 160.0,57.0 288.0,12.0"
+
+
+def test_wilsons_interval_of_extreme_recall_is_explained():
+    def recall(task, value, method):
+        return Result(task, "i2t", "recall_at_1", value, 9, interval_method=method)
+
+    chosen = [recall("coco_1k", 1.0, "binomial_images"), recall("coco_5k", 0.5, "bootstrap")]
+    assert explain_intervals(chosen).startswith("R@1 of 0 or 100%: Wilson's")
+    requested = [recall(task, 0.5, "binomial_images") for task in ("coco_1k", "coco_5k")]
+    rank = Result("coco_5k", "i2t", "median_rank", 2.0, 9, interval_method="bootstrap")
+    assert explain_intervals([*requested, rank]).startswith("R@1: Wilson's")
