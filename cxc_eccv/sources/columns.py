@@ -69,8 +69,27 @@ def read_columns(path: Path, what: str, forms: Forms, *needed: str) -> pa.Table:
         raise DataError(f"{path}: no readable table of {what}: {error}") from None
     for name in needed:
         if name not in table.column_names:
-            raise DataError(f"{path}: no column {name} among {', '.join(table.column_names)}")
+            message = f"{path}: no column {name} among {', '.join(table.column_names)}"
+            raise DataError(message + _advise_on_header(path, table.column_names, needed))
     return table
+
+
+IS_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+OTHER_SEPARATOR = re.compile(r"[;\t|]")
+
+
+def _advise_on_header(path: Path, names: Sequence[str], needed: Sequence[str]) -> str:
+    """What to do about a CSV file that has another separator, or no names of columns; empty for other faults."""
+    if find_ending(path) != ".csv":
+        return ""
+    advice = ""
+    cells = list(names)
+    if len(names) == 1 and OTHER_SEPARATOR.search(names[0]):
+        advice += " Separate the columns by commas."
+        cells = OTHER_SEPARATOR.split(names[0])
+    if any(IS_NUMBER.fullmatch(cell.strip()) for cell in cells):
+        advice += f" The first line must name the columns: {','.join(needed)}."
+    return f".{advice}" if advice else ""
 
 
 def find_ending(path: Path) -> str:

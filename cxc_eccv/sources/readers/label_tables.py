@@ -360,6 +360,7 @@ def _read_verdicts(path: Path, table: pa.Table) -> tuple[NDArray[np.float64], ND
 
 def _find_splits(path: Path, images: IntArray, captions: IntArray, ids: IdsOfSplits) -> dict[str, NDArray[np.bool_]]:
     """Split to whether the pairs are of it; raises MalformedSource for the first unknown id or pair of two splits."""
+    _refuse_swapped(path, images, captions, ids)
     expected = f"one of the splits {', '.join(ids)}; leave the row out, or name the data that it is of (--data-dir)"
     homes = []
     for column, values in (("image_id", images), ("caption_id", captions)):
@@ -377,6 +378,29 @@ def _find_splits(path: Path, images: IntArray, captions: IntArray, ids: IdsOfSpl
         actual = f"an image of {names[homes[0][row]]} and a caption of {names[homes[1][row]]}"
         raise MalformedSource(path, name_row(path, row), actual, "pairs within one split; leave the row out")
     return {name: homes[0] == number for number, name in enumerate(names) if (homes[0] == number).any()}
+
+
+SWAPPED_SHARE = 0.9
+"""Columns are swapped if this share of each has ids of the other; single ids are by chance those of both."""
+
+
+def _refuse_swapped(path: Path, images: IntArray, captions: IntArray, ids: IdsOfSplits) -> None:
+    """Refuse image ids that are caption ids, with caption ids that are image ids."""
+    image_ids = np.concatenate([known for known, _ in ids.values()])
+    caption_ids = np.concatenate([known for _, known in ids.values()])
+    unknown = np.flatnonzero(~find_positions(images, image_ids)[1])
+    if not unknown.size:
+        return
+    is_caption = find_positions(images, caption_ids)[1]
+    is_image = find_positions(captions, image_ids)[1]
+    row = int(unknown[0])
+    if is_caption[row] and min(is_caption.mean(), is_image.mean()) >= SWAPPED_SHARE:
+        raise MalformedSource(
+            path,
+            f"{name_row(path, row)}, column 'image_id'",
+            f"id {images[row]}, which is a caption id",
+            f"an image id of the splits {', '.join(ids)}: are the columns swapped?",
+        )
 
 
 REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+?)(@(?P<revision>[\w./-]+))?", re.ASCII)
