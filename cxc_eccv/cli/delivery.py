@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say, show_steps, visible
+from cxc_eccv.terminal import print_shown, say, show_steps, visible
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def deliver(
     overwrite: bool = False,
 ) -> None:
     """Write the files of a report, then print it; a failure to write does not stop the printing."""
+    from cxc_eccv.report.console import render
+    from cxc_eccv.report.page_content import Page
     from cxc_eccv.report.saving import save_report
 
     try:
@@ -57,7 +59,8 @@ def deliver(
                 begin("writing the report")
                 written = save_report(shown, output, images=images, overwrite=overwrite)
     finally:
-        report.show()
+        reasons_place = "name --output to see why" if output is None else "report.json and the page say why"
+        print_shown(render(Page(report), reasons_place))
     say_written(written)
 
 

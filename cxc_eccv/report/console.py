@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from rich.console import Group, RenderableType
@@ -30,8 +30,11 @@ LISTED = 3
 """Most names in a line that says what was not scored."""
 
 
-def render(page: Page) -> RenderableType:
-    """The page as a rich renderable; all tasks of COCO fit in 60 lines of 80 columns."""
+def render(page: Page, reasons_place: str = "report.skipped says why") -> RenderableType:
+    """The page as a rich renderable; all tasks of COCO fit in 60 lines of 80 columns.
+
+    ``reasons_place`` says where the reader finds why tasks were not scored, if these are too many.
+    """
     tables = list_brief_tables(page)
     notes = [*_footnotes(page), *explain_bounds(page)]
     return Group(
@@ -41,7 +44,7 @@ def render(page: Page) -> RenderableType:
         *([Text()] if tables else []),
         *(Text(line, style="dim") for line in notes),
         *(Text(visible(line), style="bold red") for line in caution_lines(page)),
-        *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
+        *(Text(visible(line), style="dim") for line in _skipped_lines(page, reasons_place)),
     )
 
 
@@ -132,8 +135,8 @@ def _footnotes(page: Page) -> Iterator[str]:
         yield f"{name}@K: at least {100 * (least.coverage or 0.0):.1f}% of the pairs have a label; {others}"
 
 
-def _skipped_lines(page: Page) -> Iterator[str]:
-    """How many tasks need other data, and why others were not scored; report.json has every reason."""
+def _skipped_lines(page: Page, reasons_place: str) -> Iterator[str]:
+    """How many tasks need which other data, and why others were not scored; report.json has every reason."""
     scored = {tasks()[card.task].collection.title for card in page.scores if card.task in tasks()}
     reasons = {reason: shorten_parts(names) for reason, names in page.skipped}
     foreign = [
@@ -143,15 +146,23 @@ def _skipped_lines(page: Page) -> Iterator[str]:
         if scored and name in tasks() and tasks()[name].collection.title not in scored
     ]
     if foreign:
-        verb = "task needs" if len(foreign) == 1 else "tasks need"
-        yield f"{len(foreign)} further {verb} other data: `cxc-eccv list tasks`"
+        needs, pronoun = ("task needs", "it") if len(foreign) == 1 else ("tasks need", "them")
+        collections = _name_collections(foreign)
+        yield f"{len(foreign)} further {needs} {collections}: `cxc-eccv list tasks` names {pronoun}"
     kept = {reason: [name for name in names if name not in foreign] for reason, names in reasons.items()}
     kept = {reason: names for reason, names in kept.items() if names}
     if len(kept) > LISTED:
-        yield f"Not scored: {_list_few([name for names in kept.values() for name in names])}; `skipped` says why"
+        yield f"Not scored: {_list_few([name for names in kept.values() for name in names])}; {reasons_place}"
         return
     for reason, names in kept.items():
         yield f"Not scored: {_list_few(names)}: {reason}"
+
+
+def _name_collections(names: Iterable[str]) -> str:
+    """The collections of these tasks; one whose title begins with that of another is not named beside it."""
+    titles = dict.fromkeys(tasks()[name].collection.title for name in names)
+    shortest = [title for title in titles if not any(title.startswith(f"{other} ") for other in titles)]
+    return " or ".join(shortest)
 
 
 def _list_few(names: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from owner_addresses import write_metadata
 from rich.console import Console
 
+from cxc_eccv.cli.delivery import deliver
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.report import Report
 from cxc_eccv.report.console import render
@@ -120,14 +121,26 @@ def test_each_reason_has_a_line_and_few_names():
 
 def test_many_reasons_have_one_line():
     skipped = {name: f"no {name}" for name in ("cxc/i2i", "cxc/sis", "cxc/sits", "coco_5k", "coco_1k")}
-    told = "Not scored: cxc/i2i, cxc/sis, cxc/sits and 2 more; `skipped` says why"
+    told = "Not scored: cxc/i2i, cxc/sis, cxc/sits and 2 more; report.skipped says why"
     assert shown(skipped=skipped).splitlines()[-1].rstrip() == told
+
+
+def test_command_says_where_reasons_stand(tmp_path, capsys):
+    skipped = {name: f"no {name}" for name in ("cxc/i2i", "cxc/sis", "cxc/sits", "coco_5k", "coco_1k")}
+    report = Report((Result("cxc", "t2t", "recall_at_1", 0.5, 60),), skipped, from_json(Provenance, {}))
+    deliver(report, None)
+    assert "and 2 more; name --output to see why\n" in capsys.readouterr().out
+    deliver(report, tmp_path / "out")
+    assert "and 2 more; report.json and the page say why\n" in capsys.readouterr().out
 
 
 def test_tasks_of_other_data_share_one_line():
     skipped = dict.fromkeys(("flickr30k", "flickr30k_entailment"), "the run holds 161 of the 5,000 captions")
-    text = shown(Result("cxc", "t2t", "recall_at_1", 0.5, 60), skipped=skipped | {"flickr8k": "not here"})
-    assert text.splitlines()[-1].rstrip() == "3 further tasks need other data: `cxc-eccv list tasks`"
+    text = shown(
+        Result("cxc", "t2t", "recall_at_1", 0.5, 60), skipped=skipped | {"flickr8k": "no", "flickr8k_crowd": "no"}
+    )
+    told = "4 further tasks need Flickr30k or Flickr8k: `cxc-eccv list tasks` names them"
+    assert text.splitlines()[-1].rstrip() == told
     assert "161" not in text
 
 
