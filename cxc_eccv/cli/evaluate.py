@@ -102,7 +102,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="zero",
-            help="Count queries without results in rankings as 0, as trec_eval -c. Default: refuse the file.",
+            help="Count queries without results as 0, as trec_eval -c; rankings only; not with --allow-missing. "
+            "Default: refuse the file.",
             rich_help_panel=OF_MODEL,
         ),
     ] = None,

@@ -153,8 +153,8 @@ OF_ADVANCED = "Advanced"
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels of yours: a table of image_id, caption_id and, if not all match, positive or gain; a file of "
-        "annotate merge; a folder of these, or a dataset on the Hub (user/name). Repeat for several.",
+        help="Labels of yours: a table of image_id, caption_id and, if not all match, positive or gain; a file that "
+        "`cxc-eccv annotate merge` wrote; a folder of these, or a dataset on the Hub (user/name). Repeat for several.",
         rich_help_panel=OF_LABELS,
     ),
 ]

@@ -89,6 +89,12 @@ def test_reference_page_has_every_option_of_help(command, helped):
     assert [option for option in sorted(options) if f"`{option}`" not in section + shared] == []
 
 
+def test_evaluate_names_the_command_behind_labels(helped):
+    text = " ".join(re.sub("[│`]", " ", helped(main, "cxc-eccv", "evaluate")).split())
+    assert "a file that cxc-eccv annotate merge wrote" in text
+    assert "rankings only; not with --allow-missing" in text
+
+
 def test_evaluate_begins_with_eight_options(helped):
     first = helped(main, "cxc-eccv", "evaluate").partition("─ Options ─")[2].partition("╰")[0]
     names = [line.split()[1] for line in first.splitlines() if line.startswith("│ --")]
