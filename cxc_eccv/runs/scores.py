@@ -533,17 +533,16 @@ def _find_scored(
             f"{items.where}: unscored is nan, which may also be a failed score; save a mask of the scored pairs, "
             "such as scored_i2t=~np.isnan(scores_i2t), or fill these pairs with a number"
         )
-    found = {}
-    for direction, matrix in matrices.items():
-        found[direction] = ~_find_equal(matrix, float(unscored))
-        if found[direction].all():
-            remedy = "Save the number that stands for pairs that were not scored, or leave unscored out if all were."
-            if len(matrices) > 1:
-                remedy = "If all its pairs were scored, save masks in place of unscored: scored_i2t and scored_t2i."
-            raise MalformedRun(
-                f"{items.where}, scores_{direction}: unscored is {unscored!r}, but no pair has this score (the lowest "
-                f"is {float(matrix.min())!r}). {remedy}"
-            )
+    found = {direction: ~_find_equal(matrix, float(unscored)) for direction, matrix in matrices.items()}
+    lacking = [direction for direction, mask in found.items() if mask.all()]
+    if lacking:
+        remedy = "Save the number that stands for pairs that were not scored, or leave unscored out if all were."
+        if len(lacking) < len(matrices):
+            remedy = "If all its pairs were scored, save masks in place of unscored: scored_i2t and scored_t2i."
+        raise MalformedRun(
+            f"{items.where}, scores_{lacking[0]}: unscored is {unscored:g}, but no pair has this score (the lowest is "
+            f"{float(matrices[lacking[0]].min())!r}). {remedy}"
+        )
     return found
 
 

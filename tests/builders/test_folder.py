@@ -148,7 +148,7 @@ def test_manifest_holds_hashes_of_files_and_sources(built, sample_library):
     assert manifest["options"]["policy"] == "union"
 
 
-@pytest.mark.parametrize("num_proc", [1, 2])
+@pytest.mark.parametrize("num_proc", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_building_twice_gives_the_same_bytes(tmp_path, sample_copy, num_proc):
     """Of modified data, which every process must name."""
     ratings = sample_copy / "cxc" / "sts_test.csv"

@@ -31,8 +31,9 @@ NOT_BUILT = {
 """Pages whose example loads what the sample alone does not give."""
 
 
-RUN_AT_NIGHT = {DOCS / "reference" / "cli.md"}
-"""Examples of every help text, which other pages and tests/cli run in other forms; all are parsed by day."""
+RUN_AT_NIGHT = {DOCS / "reference" / "cli.md", DOCS / "training.md"}
+"""Examples of every help text, which other pages and tests/cli run in other forms, and training, as tests/training
+does; all are parsed by day."""
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ def read_ratings(library, kind):
             yield *(int(re.search(r"(\d+)(\.jpg)?$", name)[1]) for name in (left, right)), float(rating)
 
 
+@pytest.mark.slow
 def test_cosines_of_the_chart_are_those_of_words(real_library):
     """By dictionaries of words, for each row of the files; a median is drawn where the numbers beside it say."""
     captions = real_library.split("validation").captions

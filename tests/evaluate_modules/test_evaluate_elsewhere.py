@@ -71,6 +71,7 @@ def exported(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_exported_modules_run_without_the_package(run_python, exported, everything):
     """They refuse the same inputs as those of the package."""
     arguments, expected = everything

@@ -167,11 +167,11 @@ REFUSED = {
     "mask and number": ({**IDS, "scores_i2t": FILLED, "scored_i2t": HALF, "unscored": -100}, r"save one of them"),
     "other filler": (
         {**IDS, "scores_i2t": FILLED, "unscored": 100},
-        r"unscored is 100.0, but no pair .*lowest is -100",
+        r"unscored is 100, but no pair .*lowest is -100",
     ),
     "filler of one direction": (
         {**IDS, "scores_i2t": FILLED, "scores_t2i": T2I, "unscored": -100},
-        r"scores_t2i: unscored is -100.0, but no pair .*save masks in place of unscored",
+        r"scores_t2i: unscored is -100, but no pair .*save masks in place of unscored",
     ),
     "filler that the type rounds away": (
         {**IDS, "scores_i2t": (FILLED + 100).astype("float16"), "unscored": 1e-8},
