@@ -1,9 +1,9 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
 Types, generators and the core without its studies are checked while the tests run; their output follows that of the
-tests. Tests run in three processes, as some wait for others; ``-n 0`` runs them in one. With ``--only core`` the check
-of the core also runs its lint, types and tests. ``--only versions`` alone runs the fast lane in every Python that is
-found. The real data is the folder CXC_ECCV_DATA, else ``shared/data`` beside the checkout.
+tests. Tests run in two processes; ``-n 0`` runs them in one. With ``--only core`` the check of the core also runs its
+lint, types and tests. ``--only versions`` alone runs the fast lane in every Python that is found. The real data is the
+folder CXC_ECCV_DATA, else ``shared/data`` beside the checkout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 MIRROR = ROOT.parent / "shared" / "data"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as run; sys.exit(run())"
-IN_PARALLEL = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
+IN_PARALLEL = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
 """Also runs the thorough tests, which plain pytest deselects."""
 TOGETHER = ("types", "generators", "core", "tests")

@@ -365,6 +365,7 @@ def test_an_error_of_another_process_is_raised_here(tmp_path, sample_copy):
     assert [path.name for path in tmp_path.iterdir()] == ["mirror"]
 
 
+@pytest.mark.slow
 def test_a_script_without_its_guard_is_told(tmp_path, warm_python):
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)

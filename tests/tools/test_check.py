@@ -65,7 +65,7 @@ def test_every_check_gets_data_and_tests_are_counted(check, tmp_path, monkeypatc
     assert check.main() == 0
     assert {data for _, data in ran} == {str(tmp_path)}
     (tests,) = (command for command, _ in ran if "pytest" in command)
-    assert tests[:7] == ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
+    assert tests[:7] == ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     assert tests[7:9] == ["-m", "not slow and not gpu and not network"]  # the thorough ones too
     assert tests[-3:] == ["-n", "0", "tests/metrics"]  # the last -n counts
     told = capsys.readouterr().out.splitlines()
