@@ -229,6 +229,7 @@ def test_torch_leaves_the_query_out():
 
 
 def test_unusable_device_is_refused():
+    pytest.importorskip("torch")
     queries, ids, vectors, qrels = judged()
     with pytest.raises(InvalidOption, match="device 'abacus' cannot be used"):
         LargeGallery(queries, qrels, Embeddings(ids, vectors), device="abacus")
