@@ -65,7 +65,7 @@ NOT_RUN = {
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
         for step in ("propose", "export", "import", "undo", "check", "merge", "report")
     },
-    "cxc-eccv annotate propose mine clip.npz": "needs a judge; examples/machine_judge.py has one",
+    "cxc-eccv annotate propose recall clip.npz": "needs a judge; examples/machine_judge.py has one",
     "cxc-eccv evaluate --model MODEL": "names no model; tests/studies/annotation/test_estimates.py runs it",
     "export CXC_ECCV_DATA": "the tests set it",
     "python tools/conformance": "runs other libraries for minutes; tests/tools/test_conformance.py runs a small kit",
@@ -184,7 +184,8 @@ def _answer(words):
 
 STAND_INS = {
     "cxc-eccv annotate propose pilot": _make_room,
-    "cxc-eccv annotate import": _answer,
+    "cxc-eccv annotate import pilot": _answer,
+    "cxc-eccv annotate import drawn": _answer,
     "python examples/judge_with": _guess,
 }
 """Start of a command to what people or a model do before it ends."""

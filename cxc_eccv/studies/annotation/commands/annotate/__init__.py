@@ -141,7 +141,7 @@ def propose(
     cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
     cxc-eccv annotate propose recall clip.npz --number coco_5k/t2i/recall_at_1 \
-      --budget 500 --judge judge.parquet
+      --budget 500 --judge judge.jsonl
     ```
 
     The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
