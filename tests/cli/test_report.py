@@ -14,6 +14,7 @@ from command_line import run_command
 
 from cxc_eccv import load_report
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.hashing import hash_file
 from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
@@ -144,6 +145,8 @@ def test_report_of_a_model_trained_again_is_replaced(evaluated, sample_copy, tmp
     report_another_file(tmp_path)
     os.utime(tmp_path / "model.npz")
     run_command(*EVALUATE.split(), cwd=tmp_path)
+    provenance = json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]
+    assert provenance["run"]["sha256"] == hash_file(tmp_path / "model.npz")
 
 
 def test_same_file_under_another_path_is_the_same(evaluated, tmp_path):
@@ -152,7 +155,9 @@ def test_same_file_under_another_path_is_the_same(evaluated, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "up").symlink_to(evaluated)
+    before = json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]["run"]
     run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words, cwd=elsewhere)
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]["run"] == before
 
 
 def edit_value(folder):

@@ -3,7 +3,7 @@
 import io
 import sys
 
-from cxc_eccv.terminal import say, show_steps
+from cxc_eccv.terminal import has_terminal, say, show_steps
 
 
 class Terminal(io.StringIO):
@@ -48,6 +48,7 @@ def test_pipe_shows_messages_alone(monkeypatch):
 
 def test_closed_stream_is_no_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
+    assert not has_terminal()
     with show_steps(1) as begin:
         begin("ranking")
 

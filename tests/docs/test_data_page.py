@@ -101,7 +101,7 @@ def test_the_peer_returns_nothing_for_r_precision_alone():
     assert peer.compute_all_metrics({1: [2]}, {2: [1]}, target_metrics=("eccv_rprecision",)) == {}
 
 
-def test_columns_of_the_chart_are_counts_of_the_files(real_library):
+def test_chart_columns_equal_counts_of_files(real_library):
     """Their heights, by the numbers beside the axis, for each kind of pair, sampling and whole rating."""
     svg = "{http://www.w3.org/2000/svg}"
     root = ElementTree.parse(DOCS / "assets" / "cxc_ratings.svg").getroot()
@@ -123,7 +123,7 @@ def test_columns_of_the_chart_are_counts_of_the_files(real_library):
     says(f"in validation {sts[:3].sum():,} of {sts.sum():,} are rated below 3")
 
 
-def test_positives_of_the_chart_are_counts_of_the_files(real_library):
+def test_chart_positives_equal_counts_of_files(real_library):
     """The number above each column, its height and the text below."""
     svg = "{http://www.w3.org/2000/svg}"
     root = ElementTree.parse(DOCS / "assets" / "cxc_positives.svg").getroot()

@@ -46,7 +46,7 @@ def test_first_command_is_one_line_to_the_page():
     assert "tools/check.py" in last[0]
 
 
-def test_two_lines_of_python_give_the_number_beside_them():
+def test_first_python_block_gives_its_number():
     block = next(block.text for block in BLOCKS if block.language == "python")
     names = {}
     exec(block, names)

@@ -38,7 +38,7 @@ def test_bad_input_is_refused_with_a_remedy(case, good, report_of, tmp_path):
         assert word in str(caught.value)
 
 
-def test_every_row_of_the_page_is_of_a_message(good, report_of, tmp_path):
+def test_page_rows_match_a_message(good, report_of, tmp_path):
     """And every message is explained there."""
     found = set()
     for number, case in enumerate(BAD_INPUTS.values()):

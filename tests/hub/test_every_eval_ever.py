@@ -60,7 +60,7 @@ def test_log_follows_the_schema(folder):
     pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed; it comes with the extra 'dev'")
     (file,) = folder.rglob("*.json")
     command = [sys.executable, "-m", "check_jsonschema", "--schemafile", SCHEMAS / "eval.schema.json", file]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
 def test_lines_of_queries_follow_the_schema(folder):

@@ -184,7 +184,7 @@ def fit(ticks):
     return lambda place: slope * place + start
 
 
-def test_models_of_a_row_keep_the_order_of_the_legend():
+def test_models_keep_the_order_of_the_legend():
     """Also where one of them has no value."""
     values = {"a": PlottedValue(50, 48, 52), "c": PlottedValue(40, 38, 43)}
     drawing = DotPlot(

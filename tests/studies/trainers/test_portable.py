@@ -7,7 +7,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 from cxc_eccv.studies.trainers.portable import order_modules
 
 
-def test_order_of_modules_is_the_same_in_every_process():
+def test_module_order_is_equal_in_every_process():
     """Dictionaries stand for sets, whose order differs between processes."""
     uses = {"a": dict.fromkeys("def").keys(), "b": dict.fromkeys("fed").keys(), "c": dict.fromkeys("ab").keys()}
     reverse = {name: dict.fromkeys(reversed(used)).keys() for name, used in reversed(uses.items())}
