@@ -30,7 +30,7 @@ def load_judge(value: str, images: Path | None = None, device: str | None = None
     path = Path(value)
     if find_ending(path) in TABLE_ENDINGS:
         return read_judge_file(path)
-    if not (path.is_dir() or CLASSIFIER_ID.fullmatch(value)):
+    if not value or not (path.is_dir() or CLASSIFIER_ID.fullmatch(value)):
         known = (
             f"a file of probabilities or labels ({', '.join(TABLE_ENDINGS)})",
             "the folder or Hub id of a classifier",

@@ -61,7 +61,7 @@ def test_capitals_in_an_ending_are_read(tmp_path, name):
     assert load_judge(str(tmp_path / name))["label"].to_pylist() == [1]
 
 
-@pytest.mark.parametrize("value", ["absent", "user/one/more", "./user/classifier", "mine.txt"])
+@pytest.mark.parametrize("value", ["", "absent", "user/one/more", "./user/classifier", "mine.txt"])
 def test_judge_of_no_kind_is_refused(value):
     with pytest.raises(UnknownName, match=rf"unknown judge '{value}'.*, the folder or Hub id of a classifier"):
         load_judge(value)
